@@ -248,7 +248,7 @@ class Run:
             about["values"] = to_json(values)
         if origin.is_file():
             before = json.loads(origin.read_text("utf-8"))
-            read, now = ([one["corpus"], one.get("own")] for one in (before["provenance"], self.provenance))
+            read, now = ([source["corpus"], source.get("own")] for source in (before["provenance"], self.provenance))
             if self.file.parts[-3] == places.OWN and read != now:
                 print("These numbers take the place of earlier ones on other texts; another --name keeps both.")
             same = all(file.is_file() and file.read_text("utf-8") == text for file, text in texts.items())

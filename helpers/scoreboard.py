@@ -119,7 +119,7 @@ class Claim:
 
 
 #: Of a row in ``data/claims``.
-FIELDS = {one.name for one in fields(Claim)} - {"chapter"}
+FIELDS = {column.name for column in fields(Claim)} - {"chapter"}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Page:
         tab.on("request", self._asked)
         tab.on("requestfailed", self._failed)
         tab.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
-        tab.on("console", lambda said: said.type == "error" and self.problems.append(f"console: {said.text}"))
+        tab.on("console", lambda line: line.type == "error" and self.problems.append(f"console: {line.text}"))
         self._session = tab.context.new_cdp_session(tab)
         self._session.send("Emulation.setFocusEmulationEnabled", {"enabled": True})
 
@@ -72,15 +72,15 @@ class Page:
         """What axe finds that keeps people out, serious or critical, outside of what the selectors name."""
         if not self.evaluate("'axe' in window"):
             self.tab.evaluate(AXE.read_text("utf-8") + ";0")
-        there = [one for one in without if self.tab.query_selector(one)]
-        where = {"include": [["html"]], "exclude": [[one] for one in there]}
+        there = [selector for selector in without if self.tab.query_selector(selector)]
+        where = {"include": [["html"]], "exclude": [[selector] for selector in there]}
         options = {"resultTypes": ["violations"], "iframes": False, "preload": False}
-        found = self.tab.evaluate("([where, options]) => axe.run(where, options)", [where, options])["violations"]
+        flaws = self.tab.evaluate("([where, options]) => axe.run(where, options)", [where, options])["violations"]
         return [
-            f"{one['id']}: {node['target']} {node['html'][:160]}"
-            for one in found
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
+            f"{flaw['id']}: {node['target']} {node['html'][:160]}"
+            for flaw in flaws
+            if flaw["impact"] in ("serious", "critical")
+            for node in flaw["nodes"]
         ]
 
 

@@ -206,13 +206,13 @@ def examples(task: str):
     from helpers.corpora import Answer
     from helpers.examples import Example
 
-    found = []
+    collected = []
     for number, row in enumerate(from_data("examples")[task]):
         answers = tuple(Answer(answer, row["texts"][1].index(answer)) for answer in row.get("answers", ()))
         known = {"label": row.get("label", ""), "keyphrases": tuple(row.get("keyphrases", ()))}
         texts = tuple(row["texts"])
-        found.append(Example(task.split()[0], str(number), number, texts, answers=answers, **known))
-    return found
+        collected.append(Example(task.split()[0], str(number), number, texts, answers=answers, **known))
+    return collected
 
 
 @pytest.fixture(scope="session")

@@ -136,10 +136,10 @@ def told(board: pd.DataFrame) -> dict[str, results.Table]:
     models, groups = [*counting.model[counting.control == ""].unique()], {}
     for key in order[[bool(claims[key].tell) for key in order]]:
         claim, rows = claims[key], counting[counting.index == key]
-        said = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
+        numbers = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
         controls = rows[(rows.control != "") & (rows.verdict != scoreboard.ABSENT)]
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
-        line = [sentence, *said, strongest_control(claim, controls)]
+        line = [sentence, *numbers, strongest_control(claim, controls)]
         groups.setdefault(total[key].capitalize(), []).append(line)
     return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
 

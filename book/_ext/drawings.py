@@ -173,17 +173,17 @@ def chapters() -> Figure:
     depth, behind, spots, filled = {}, {}, {}, Counter()
     for chapter in notebooks.chapters():
         needed = course.outline(chapter)["before"]
-        behind[chapter] = set(needed).union(*(behind[one] for one in needed))
-        depth[chapter] = 1 + max((depth[one] for one in needed), default=-1)
+        behind[chapter] = set(needed).union(*(behind[earlier] for earlier in needed))
+        depth[chapter] = 1 + max((depth[earlier] for earlier in needed), default=-1)
     figure = plt.figure(figsize=(8, 5), layout="none")
     ax = figure.add_axes((0, 0, 1, 1))
     ax.margins(0.1)
     for chapter, row in depth.items():
         spots[chapter] = (filled[row] - (Counter(depth.values())[row] - 1) / 2, -row)
         filled[row] += 1
-        for one in sorted(behind[chapter]):
-            if not any(one in behind[other] for other in behind[chapter]):
-                ax.plot(*zip(spots[one], spots[chapter], strict=True), color="0.6", zorder=0)
+        for earlier in sorted(behind[chapter]):
+            if not any(earlier in behind[other] for other in behind[chapter]):
+                ax.plot(*zip(spots[earlier], spots[chapter], strict=True), color="0.6", zorder=0)
         name = f"{chapter[:2]}\n{chapter[3:].replace('_', ' ')}"
         ax.text(*spots[chapter], name, ha="center", va="center", bbox={"boxstyle": "round", "facecolor": "white"})
     ax.set_axis_off()

@@ -325,7 +325,7 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
-    known, path, found = sources.entry(name, "pairs"), locate(name, "pairs", split), []
+    known, path, collected = sources.entry(name, "pairs"), locate(name, "pairs", split), []
     task = task or (known.task if known else None)
     allowed = (*TASKS[task], "-") if task or labels else None
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
@@ -344,10 +344,10 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
                 raise ValueError("a sentence is empty or has no column")
             if allowed and pair["label"] not in allowed:
                 raise ValueError(f"the label is {pair['label']!r}")
-            found.append(Pair(**pair | {"id": pair["id"] or str(line)}))
-    complete = [pair for pair in found if pair.label != "-"]
-    if len(complete) < len(found) and not known:
-        sources.say(path, f"{len(found) - len(complete)} pairs without a label ('-') are left out.")
+            collected.append(Pair(**pair | {"id": pair["id"] or str(line)}))
+    complete = [pair for pair in collected if pair.label != "-"]
+    if len(complete) < len(collected) and not known:
+        sources.say(path, f"{len(collected) - len(complete)} pairs without a label ('-') are left out.")
     return some(path, complete, "labelled pairs.")
 
 

@@ -25,9 +25,9 @@ from helpers.corpora.fetching import RECIPES
 class CorpusError(places.BookError, ValueError):
     """A corpus file is missing or malformed: which file, which line, what was found, what was expected."""
 
-    def __init__(self, file: Path | str, line: int | None, found: str, expected: str) -> None:
+    def __init__(self, file: Path | str, line: int | None, problem: str, expected: str) -> None:
         where = f"{file}, line {line}" if line else f"{file}"
-        super().__init__(f"{where}: {found} Expected: {expected}")
+        super().__init__(f"{where}: {problem} Expected: {expected}")
 
 
 @lru_cache(maxsize=256)

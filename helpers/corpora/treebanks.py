@@ -53,8 +53,8 @@ def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> Doc
         in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or first.count("\t") == 9
         left_out: Counter[str] = Counter()
         made = _conllu(file, left_out) if in_ten else _conll(file, left_out, trees)
-        found = [document for document in made if document.sentences]
-        for document in some(file, found, CONLLU if in_ten else CONLL):
+        filled = [document for document in made if document.sentences]
+        for document in some(file, filled, CONLLU if in_ten else CONLL):
             documents.append((file, document))
             withheld = [s for s in document.sentences if {"_", "[WORD]"}.issuperset(s.words)]
             if len(withheld) == len(document.sentences) or any(len(s.words) > 2 for s in withheld):

@@ -115,15 +115,15 @@ def test_changes_are_paired_and_counted(page, headed):
     page.mean.__globals__.update(given)
     f1 = {name: values[:, 0] for name, values in scores.items()}
     counts = stats.resampled(range(30))
-    for found, by_hand in (
+    for effect, by_hand in (
         (page.change("2"), f1["2"] - f1["as it is"]),
         (page.change("2", to=["a", "b"]), f1["2"] - (f1["a"] + f1["b"]) / 2),
         (page.beyond("2", "a", "b"), f1["2"] - f1["a"] - f1["b"] + f1["as it is"]),
     ):
         each = by_hand.reshape(30, 2).sum(1)
         replicates = counts @ each / (2 * counts.sum(1))
-        assert found.value == pytest.approx(by_hand.mean())
-        np.testing.assert_allclose([found.low, found.high], np.percentile(replicates[1:], (2.5, 97.5)), atol=1e-9)
+        assert effect.value == pytest.approx(by_hand.mean())
+        np.testing.assert_allclose([effect.low, effect.high], np.percentile(replicates[1:], (2.5, 97.5)), atol=1e-9)
     page.beside_shuffles("2", names[4:])
     page.record("2", "row", "2")
     own = f1["2"].mean()

@@ -54,8 +54,8 @@ def test_heads_choose_what_loops_choose(small_encoder, page, documents, family):
         assert more == list(p.words) or len(tokens.encode(small_encoder(family), [more]).tokens[0]) > 24
     compared, same = 0, attention.measure(encoder, texts, coreference.choose, units="words")
     for among in READINGS:
-        found = attention.measure(encoder, texts, lambda m, t, a=among: page.choose(m, t, a), units="words")
-        for passage, chosen, other in zip(texts, found, same, strict=True):
+        answers = attention.measure(encoder, texts, lambda m, t, a=among: page.choose(m, t, a), units="words")
+        for passage, chosen, other in zip(texts, answers, same, strict=True):
             assert np.array_equal(chosen, other) or among != "earlier"
             batch = tokens.encode(encoder, [list(passage.words)])
             maps = word_maps(attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist())
@@ -121,8 +121,8 @@ def test_scores_are_what_loops_count(page, passages):
     assert {group for group, _ in right} == set(GROUPS)
     for (group, system), hits in right.items():
         of = scores.of(group)
-        found = of.rules[system].estimate() if isinstance(system, str) else of.hits.estimate(*system)
-        assert len(of.hits) == len(hits) and found.value == pytest.approx(np.mean(hits))
+        share = of.rules[system].estimate() if isinstance(system, str) else of.hits.estimate(*system)
+        assert len(of.hits) == len(hits) and share.value == pytest.approx(np.mean(hits))
 
 
 def test_rows_choose_on_one_part_and_are_recorded(minilm, passages):
@@ -162,8 +162,8 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
     encoder = small_encoder("bert")
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
     words = [[m.head for m in p.mentions] for p in texts]
-    found = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
-    for passage, places, shares in zip(texts, words, found, strict=True):
+    to_cls = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
+    for passage, places, shares in zip(texts, words, to_cls, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
         for number, word in enumerate(places):

@@ -42,22 +42,22 @@ def random_answers(sentences, seed=1) -> list[np.ndarray]:
 def pointed_in_loops(maps):
     """[layer, head, direction, word]: for each word, the other one with the largest weight from it, and to it."""
     n = maps.shape[-1]
-    found = np.zeros((*maps.shape[:2], 2, n), int)
+    pointed = np.zeros((*maps.shape[:2], 2, n), int)
     for layer, head, word in np.ndindex(*maps.shape[:2], n):
         others = [other for other in range(n) if other != word] or [0]
-        found[layer, head, 0, word] = max(others, key=lambda o: maps[layer, head, word, o])
-        found[layer, head, 1, word] = max(others, key=lambda o: maps[layer, head, o, word])
-    return found
+        pointed[layer, head, 0, word] = max(others, key=lambda o: maps[layer, head, word, o])
+        pointed[layer, head, 1, word] = max(others, key=lambda o: maps[layer, head, o, word])
+    return pointed
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_heads_of_a_model_point_where_loops_say(small_encoder, page, sentences, family):
     encoder = small_encoder(family)
-    [found] = syntax.answers(encoder, sentences)
+    [answers] = syntax.answers(encoder, sentences)
     own = attention.measure(encoder, sentences, page.point, units="words")
     back = attention.measure(encoder, sentences, page.point_back, units="words")
     special = attention.measure(encoder, sentences, page.to_special, units="words")
-    for sentence, pointed, forward, backward, given in zip(sentences, found, own, back, special, strict=True):
+    for sentence, pointed, forward, backward, given in zip(sentences, answers, own, back, special, strict=True):
         batch = tokens.encode(encoder, [list(sentence.words)])
         maps = word_maps(attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist())
         expected = pointed_in_loops(maps)
@@ -106,14 +106,14 @@ def test_scores_are_what_loops_count(sentences, stanford):
 def test_the_pages_right_and_its_distance_count_the_same(page, sentences):
     answers = random_answers(sentences)
     scores = syntax.score(answers, sentences)
-    found = [page.right(pointed, s, "obj") for pointed, s in zip(answers, sentences, strict=True)]
+    hits = [page.right(pointed, s, "obj") for pointed, s in zip(answers, sentences, strict=True)]
     words = [(s, w) for s in sentences for w in range(len(s.words)) if s.relations[w] == "obj"]
     scored = [s.upos[w] != "PUNCT" for s, w in words]
-    assert np.array_equal(np.concatenate(found, -1)[..., scored], scores.hits.right[..., scores.asked("obj")])
+    assert np.array_equal(np.concatenate(hits, -1)[..., scored], scores.hits.right[..., scores.asked("obj")])
     for k in (-2, -1, 1):
-        found = [page.right(page.at_distance(s, k), s, "obj").tolist() for s in sentences]
+        hits = [page.right(page.at_distance(s, k), s, "obj").tolist() for s in sentences]
         wanted = [[s.governors[w] - w == k for w, r in enumerate(s.relations) if r == "obj"] for s in sentences]
-        assert found == wanted and any(map(any, found))
+        assert hits == wanted and any(map(any, hits))
 
 
 def test_heads_and_offsets_are_chosen_on_one_part_and_scored_on_the_other(sentences):
@@ -251,12 +251,12 @@ def test_losses_are_those_of_exactly_the_hidden_words(page):
             chances = encoder.logits(batch)[0, at].log_softmax(-1)
         expected.append(-float(chances[range(len(at)), right].mean()))
     alone = [(s, [w]) for s, w in hidden]
-    found = page.losses(encoder, alone)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    losses = page.losses(encoder, alone)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
     both = [(s, [w, s.governors[w]]) for s, w in hidden]
-    assert np.abs(page.losses(encoder, both) - found).min() > 1e-3, "the governor is hidden, too"
+    assert np.abs(page.losses(encoder, both) - losses).min() > 1e-3, "the governor is hidden, too"
     without = page.losses(encoder, alone, [(layer, head) for layer in (2, 3) for head in range(encoder.heads)])
-    assert np.abs(without - found).min() > 1e-3
+    assert np.abs(without - losses).min() > 1e-3
 
 
 PUZZLE = tree(
@@ -273,15 +273,14 @@ def test_the_puzzle(minilm, page):
     def with_weights(maps, text):
         return {"pointed": page.point(maps, text), "maps": maps}
 
-    [found] = attention.measure(minilm, [PUZZLE], with_weights, units="words")
-    first, second = (found["pointed"][head] for head in (Head(3, 1), Head(3, 9)))
+    [answer] = attention.measure(minilm, [PUZZLE], with_weights, units="words")
+    first, second = (answer["pointed"][head] for head in (Head(3, 1), Head(3, 9)))
     words = PUZZLE.words
-    strong = {words[w]: words[p] for w, p in enumerate(first) if found["maps"][Head(3, 1)][w, p] >= 0.2}
+    strong = {words[w]: words[p] for w, p in enumerate(first) if answer["maps"][Head(3, 1)][w, p] >= 0.2}
     assert strong == {"an": "put", "old": "put", "letter": "put", "the": "under", "bed": "under"}
-    assert [sum(p == g for p, g in zip(one[:-1], PUZZLE.governors, strict=False)) for one in (first, second)] == [
-        1,
-        6,
-    ]
+    assert [
+        sum(p == g for p, g in zip(pointed[:-1], PUZZLE.governors, strict=False)) for pointed in (first, second)
+    ] == [1, 6]
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL])

@@ -39,12 +39,12 @@ def test_the_fast_helper_is_the_slow_definition(monkeypatch, page, shape, thread
     if shape[-1] == 7:  # a head with all its attention on the first token: zeros, exactly
         maps[0, :, 1:], maps[0, :, 0] = 0, 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    found = divergence.divergences(maps)
-    assert np.array_equal(found, found.T) and (found.diagonal() == 0).all() and (found >= 0).all()
-    assert np.allclose(found / maps.shape[1], page.compare(maps[None], None), rtol=1e-5, atol=1e-9)
+    distances = divergence.divergences(maps)
+    assert np.array_equal(distances, distances.T) and (distances.diagonal() == 0).all() and (distances >= 0).all()
+    assert np.allclose(distances / maps.shape[1], page.compare(maps[None], None), rtol=1e-5, atol=1e-9)
     for k, other in combinations(range(shape[0]), 2):
         slow = sum(map(relative_entropies, *maps[[k, other]].double().numpy()))
-        assert found[k, other] == pytest.approx(slow, rel=2e-5, abs=1e-9)
+        assert distances[k, other] == pytest.approx(slow, rel=2e-5, abs=1e-9)
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
@@ -197,6 +197,6 @@ def test_a_layers_terms_for_distance_go_to_other_heads(page, small_encoder):
     table = permuted.encoder.relative_attention_bias.weight.data
     table.copy_(table[:, orders[0]])
     batch = tokens.encode(encoder, ["Ada saw the old letter"])
-    maps = [attention.maps(one, batch)[0] for one in (moved, replace(encoder, model=permuted), encoder)]
+    maps = [attention.maps(version, batch)[0] for version in (moved, replace(encoder, model=permuted), encoder)]
     np.testing.assert_allclose(maps[0], maps[1], atol=1e-6)
     assert np.abs(maps[0] - maps[2]).max() > 1e-6 or (orders[0] == np.arange(encoder.heads)).all()

@@ -33,15 +33,15 @@ def right(name):
 
 
 MISTAKES = [(n, m) for n, (_, e) in EXERCISES.items() for m in e.results(*e.cases[-1]) if m != "right"]
-SAID = {name: said["answers"] for f in FILES for name, said in yaml.safe_load(f.read_text())["checks"].items()}
+SAID = {name: check["answers"] for f in FILES for name, check in yaml.safe_load(f.read_text())["checks"].items()}
 
 
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)
 def test_every_mistake_is_told_so(name, mistake):
-    found = verdict(name, lambda *case: outcome(name, mistake, *case))
+    result = verdict(name, lambda *case: outcome(name, mistake, *case))
     cases = EXERCISES[name][1].cases
     told = {SAID[name][mistake].format(got=outcome(name, mistake, *case), case=case) for case in cases}
-    assert not found.solved and found.message in told
+    assert not result.solved and result.message in told
 
 
 RIGHT = [
@@ -49,7 +49,7 @@ RIGHT = [
     ("classical_scaling", divergence.classical),
     ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
     ("offset_parser", lambda *parts: tuple(right("offset_parser")(*parts))),
-    ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
+    ("paired_gap", lambda values, other: list(np.percentile(values - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(right("cut_head")(*case))),
     ("shuffle_within", lambda labels, groups, rng: list(right("shuffle_within")(labels, groups, rng))),
 ]
@@ -83,8 +83,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "answer", "says"), WRONG)
 def test_other_wrong_answers_are_told_why(name, answer, says):
-    found = verdict(name, answer)
-    assert not found.solved and says in found.message, found.message
+    result = verdict(name, answer)
+    assert not result.solved and says in result.message, result.message
 
 
 def test_cases_are_kept_from_a_reader_who_changes_them():

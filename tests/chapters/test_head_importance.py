@@ -14,9 +14,9 @@ from helpers.adapters import AdapterError
 from helpers.encoders import EncoderError
 
 
-def same(one, two):
+def same(measured, expected):
     for name in ("score", "loss"):
-        np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(getattr(measured, name), getattr(expected, name), rtol=1e-4, atol=2e-5)
 
 
 @pytest.mark.slow
@@ -25,14 +25,14 @@ def test_the_sweep_gives_what_whole_passes_give(page, headed, family):
     encoder, given = headed(family=family), examples("paraphrase")
     whole, heads, layers = page.one_by_one(encoder, given, longest=40)
     each = [[], *([(layer, head)] for layer in range(3) for head in range(4))]
-    found = page.without(encoder, given, [*each, [(1, head) for head in range(4)]], longest=40)
+    swept = page.without(encoder, given, [*each, [(1, head) for head in range(4)]], longest=40)
     even = page.without(encoder, given, each, edit=page.evened, longest=40)
-    same(found[-1], layers[1])
+    same(swept[-1], layers[1])
     for n, off in enumerate(each):
-        same(found[n], heads[off[0]] if off else whole)
+        same(swept[n], heads[off[0]] if off else whole)
         with attention.tap(encoder, edit=attention.zero(off)):
             scores = tasks.score(encoder, given, max_length=40).values
-        np.testing.assert_allclose(found.loss[n], scores["loss"], rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(swept.loss[n], scores["loss"], rtol=1e-4, atol=2e-5)
         for asked in inputs.batches(encoder, given, batch_size=1, max_length=40):
             with torch.no_grad(), attention.tap(encoder, edit=attention.uniform(off, asked.batch.mask)):
                 loss = tasks.losses(encoder, asked).item()
@@ -48,26 +48,26 @@ def test_scores_are_those_of_tasks_under_an_editor(page, headed, task, longest):
     """For questions, 28 tokens are several windows."""
     encoder, given, how = headed(task), examples(task), {"seed": 3}
     whole, heads, layers = page.one_by_one(encoder, given, longest=longest, **how)
-    for off, found in (([], whole), ([(1, 2)], heads[1, 2]), ([(2, h) for h in range(4)], layers[2])):
+    for off, by_page in (([], whole), ([(1, 2)], heads[1, 2]), ([(2, h) for h in range(4)], layers[2])):
         with attention.tap(encoder, edit=attention.zero(off)):
             scores = tasks.score(encoder, given, max_length=longest, batch_size=2, **how)
-        np.testing.assert_allclose(found.score, next(iter(scores.values.values())), atol=1e-6)
-        assert found.mean() == pytest.approx(scores.mean(), abs=1e-6)
+        np.testing.assert_allclose(by_page.score, next(iter(scores.values.values())), atol=1e-6)
+        assert by_page.mean() == pytest.approx(scores.mean(), abs=1e-6)
         if "loss" in scores.values:
-            np.testing.assert_allclose(found.loss, scores.values["loss"], rtol=1e-4)
+            np.testing.assert_allclose(by_page.loss, scores.values["loss"], rtol=1e-4)
 
 
 def test_a_wrong_head_is_refused_and_a_three_class_head_answers_rte(page, headed):
     with pytest.raises(AdapterError, match="Load it with task='qa'"):
         page.without(headed(), examples("qa"), [[]])
-    found = page.without(headed("entailment"), examples("rte"), [[]])
+    measured = page.without(headed("entailment"), examples("rte"), [[]])
     scores = tasks.score(headed("entailment"), examples("rte"))
-    np.testing.assert_allclose(found.score[0], scores.values["accuracy"])
+    np.testing.assert_allclose(measured.score[0], scores.values["accuracy"])
 
 
 def test_tasks_without_an_adapter_are_named(page):
-    found, missing = page.loaded("minilm", ["paraphrase", "rte", "nonsense"])
-    assert list(found) == ["paraphrase", "rte"] and found["rte"].task == "entailment"
+    loaded, missing = page.loaded("minilm", ["paraphrase", "rte", "nonsense"])
+    assert list(loaded) == ["paraphrase", "rte"] and loaded["rte"].task == "entailment"
     assert len(missing) == 1 and missing[0].startswith("nonsense: left out.")
     with pytest.raises(AdapterError, match=r"at least 1 of qa, mlm\. 'minilm@random' has random weights"):
         page.loaded("minilm@random", ["qa", "mlm"])
@@ -106,8 +106,8 @@ def test_a_smaller_model_answers_as_the_one_with_gates(page, headed, family):
             wanted = encoder.logits(asked.batch)
         with torch.no_grad():
             assert torch.allclose(smaller.logits(asked.batch), wanted, rtol=1e-4, atol=1e-5)
-        one, two = sizes(encoder), sizes(smaller)
-        gone = {part: one[part] - two[part] for part in one}
+        full, cut = sizes(encoder), sizes(smaller)
+        gone = {part: full[part] - cut[part] for part in full}
         if family in USUAL:
             assert gone["all"] == gone["layers"] == gone["attention"] and (gone["all"] > 0) == bool(heads)
         if family == "bert":
@@ -129,10 +129,10 @@ def test_slopes_are_central_differences(page, headed, task):
     encoder.model.double(), encoder.head.double()
     try:
         asked = next(inputs.batches(encoder, examples(task)[:1], max_length=60, batch_size=1))
-        found = page.slopes(encoder, asked)
+        slopes = page.slopes(encoder, asked)
         for at in ((0, 1), (1, 3), (2, 0)):
             up, down = (page.loss_at(encoder, asked, at, gate) for gate in (1 + 1e-3, 1 - 1e-3))
-            assert found[at] == pytest.approx((up - down) / 2e-3, rel=5e-3, abs=1e-6)
+            assert slopes[at] == pytest.approx((up - down) / 2e-3, rel=5e-3, abs=1e-6)
     finally:
         encoder.model.float(), encoder.head.float()
 
@@ -147,21 +147,21 @@ def test_costs_p_values_and_what_a_test_sees(page):
     loss, documents = rng.normal(size=(400, 60)), np.repeat(np.arange(30), 2)
     by = [SimpleNamespace(document=document) for document in documents]
     zero = scores(np.zeros(60), np.zeros(60), np.ones(60))
-    found = page.cost(zero, scores(loss, loss, np.ones(60)), "loss", by)
-    np.testing.assert_allclose(found.value, [np.mean(row) for row in loss])
-    p = page.p_values(found)
+    cost = page.cost(zero, scores(loss, loss, np.ones(60)), "loss", by)
+    np.testing.assert_allclose(cost.value, [np.mean(row) for row in loss])
+    p = page.p_values(cost)
     assert abs(np.mean(p < 0.05) - 0.05) < 0.04, "no change at all is seldom called one"
     shifted = page.cost(zero, scores(1 + loss, 1 + loss, np.ones(60)), "loss", by)
     assert (page.p_values(shifted) <= 0.01).mean() > 0.9
     ranked = np.sort(p)
     steps = [k for k in range(1, 401) if ranked[k - 1] <= 0.05 * k / 400]
     assert page.stands(p).sum() == max(steps, default=0)
-    least = page.smallest_seen(found, 0.01)
+    least = page.smallest_seen(cost, 0.01)
     moved = page.cost(zero, scores(loss + least, loss, np.ones(60)), "score", by)
     assert np.mean(page.p_values(moved) < 0.01) == pytest.approx(0.8, abs=0.1)
     weights = np.where(documents == 0, 3.0, 1.0)
     weighed = page.cost(zero, scores(loss, loss, weights), "score", by)
-    assert weighed.value[0] != found.value[0]
+    assert weighed.value[0] != cost.value[0]
 
 
 def test_orders_halves_and_random_orders_of_the_same_layers(page):
@@ -170,10 +170,10 @@ def test_orders_halves_and_random_orders_of_the_same_layers(page):
     assert [f"{head}" for head in order] == ["2-1", "1-2", "2-2", "1-1"]
     rng = np.random.default_rng(0)
     made = {tuple(page.same_layers(order, 2, np.random.default_rng(n))) for n in range(40)}
-    assert len(made) == 4 and all([head[0] for head in one] == [1, 0, 1, 0] for one in made)
+    assert len(made) == 4 and all([head[0] for head in drawn] == [1, 0, 1, 0] for drawn in made)
     by = [SimpleNamespace(document=n // 3) for n in range(15)]
-    one, two = page.halves(by)
-    assert not {by[n].document for n in one} & {by[n].document for n in two} and len(one) + len(two) == 15
+    half, rest = page.halves(by)
+    assert not {by[n].document for n in half} & {by[n].document for n in rest} and len(half) + len(rest) == 15
     score = rng.random((2, 2, 6)).round(1)
     whole = scores(np.ones(6), np.zeros(6), np.ones(6))
     heads = scores(score, score, np.ones(6))
@@ -185,21 +185,21 @@ def test_orders_halves_and_random_orders_of_the_same_layers(page):
 def test_an_advantage_and_a_repetition_are_what_loops_count(page):
     rng, by = np.random.default_rng(0), [SimpleNamespace(document=n % 7) for n in range(20)]
     order, others, weights = rng.random(20), rng.random((5, 20)), rng.integers(1, 4, 20).astype(float)
-    found = page.advantage(order, others, weights, by)
-    mean = sum(np.average(one, weights=weights) for one in others) / 5
-    assert found.value == pytest.approx(np.average(order, weights=weights) - mean) and found.low < found.high
+    ahead = page.advantage(order, others, weights, by)
+    mean = sum(np.average(other, weights=weights) for other in others) / 5
+    assert ahead.value == pytest.approx(np.average(order, weights=weights) - mean) and ahead.low < ahead.high
     counts = stats.resampled(np.arange(7))[1:]
     alone = page.advantage(order, order[None], weights, by)
     assert alone.low == alone.high == 0, "nothing is ahead of itself"
     for replicate, drawn in zip(page.advantage(order, others[:1], weights, by).replicates[:5], counts, strict=False):
-        times = np.array([drawn[one.document] for one in by]) * weights
+        times = np.array([drawn[example.document] for example in by]) * weights
         assert replicate == pytest.approx(np.average(order - others[0], weights=times))
     heads = np.tile(np.arange(10.0), (20, 1)) + 0.01 * rng.normal(size=(20, 10))
     assert page.repeats(heads, heads, by).value == pytest.approx(1) and page.repeats(heads, -heads, by).value < -0.99
     noise = page.repeats(rng.normal(size=(20, 10)), rng.normal(size=(20, 10)), by)
     assert noise.low < 0 < noise.high
     drawn = np.random.default_rng(0).permutation(7) < 4
-    first = np.array([drawn[one.document] for one in by])
+    first = np.array([drawn[example.document] for example in by])
     values = rng.normal(size=(20, 10))
     sides = values[first].sum(0), values[~first].sum(0)
     wanted = scipy_stats.spearmanr(*sides).statistic

@@ -35,8 +35,8 @@ def test_key_words_and_candidates(page):
         "Nothing...": "",
     }.items():
         text = spelled_as(raw)
-        found = ["/".join(" ".join(text.spelled.words[n] for n in s) for s in page.candidates(text))]
-        assert found == [stretches], "the longest between stop words, marks and line ends; hyphens and spaces join"
+        spans = ["/".join(" ".join(text.spelled.words[n] for n in s) for s in page.candidates(text))]
+        assert spans == [stretches], "the longest between stop words, marks and line ends; hyphens and spaces join"
 
 
 def test_a_candidate_scores_the_sum_over_its_occurrences(page):
@@ -48,11 +48,11 @@ def test_a_candidate_scores_the_sum_over_its_occurrences(page):
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_what_words_receive_is_what_loops_find(page, small_encoder, family):
     encoder = small_encoder(family)
-    found = page.of_words(encoder, TEXTS)
+    received = page.of_words(encoder, TEXTS)
     units = [list(text.spelled.units) for text in TEXTS]
     in_all = attention.measure(encoder, units, page.received_in_all)
     split = 0
-    for text, given, total in zip(TEXTS, found, in_all, strict=True):
+    for text, given, total in zip(TEXTS, received, in_all, strict=True):
         batch = tokens.encode(encoder, [list(text.spelled.units)])
         maps = attention.maps(encoder, batch)[:, 0].double().numpy()
         rows = [i for i in range(maps.shape[-1]) if not batch.special[0, i]]
@@ -104,8 +104,8 @@ def test_classes_go_by_words_capitals_and_endings(page):
     trees += [Sentence("2", ("Saturn", "has", "icy", "moons"), upos=("PROPN", "VERB", "ADJ", "NOUN"))]
     known = page.learn_classes(trees)
     assert known["ring"] == "NOUN" and known["-ngs"] == "VERB" and known["saturn"] == "PROPN"
-    found = page.classes_of(["Swings", "the", "Galileo", "spicy", "ring", ".", "Moons", "xyq"], known)
-    assert found.tolist() == ["VERB", "DET", "PROPN", "ADJ", "NOUN", "NOUN", "NOUN", "NOUN"]
+    classes = page.classes_of(["Swings", "the", "Galileo", "spicy", "ring", ".", "Moons", "xyq"], known)
+    assert classes.tolist() == ["VERB", "DET", "PROPN", "ADJ", "NOUN", "NOUN", "NOUN", "NOUN"]
 
 
 def test_the_rules_are_what_loops_count(page, small_encoder):
@@ -115,7 +115,7 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
     for text in TEXTS:
         words = text.spelled.words
         sizes = np.arange(1, len(words) + 1)
-        found = page.simple_rule(text, sizes, seen, len(TEXTS))
+        rule = page.simple_rule(text, sizes, seen, len(TEXTS))
         embedded = page.embeddings(encoder, text)
         for n, word in enumerate(words):
             rarity = math.log(5 / (1 + sum(word in other.spelled.words for other in TEXTS)))
@@ -126,7 +126,7 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
                 n / len(words),
                 page.content_of(text)[n],
             ]
-            np.testing.assert_allclose(found[n], expected)
+            np.testing.assert_allclose(rule[n], expected)
             ids = tokens.encode(encoder, [[text.spelled.units[text.spelled.places[n]]]]).ids[0, 1:-1]
             np.testing.assert_allclose(embedded[n], np.mean([vectors[i] for i in ids], axis=0), rtol=1e-5)
 
@@ -134,10 +134,10 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
 def test_average_precision_is_a_mean_over_key_words(page):
     rng = np.random.default_rng(1)
     scores = [rng.permutation(len(key)) / 7 for key in KEYS]
-    for found, score, key in zip(page.precisions(scores, KEYS), scores, KEYS, strict=True):
+    for precision, score, key in zip(page.precisions(scores, KEYS), scores, KEYS, strict=True):
         order = sorted(range(len(key)), key=lambda n: -score[n])
         parts = [np.mean([key[m] for m in order[: n + 1]]) for n, w in enumerate(order) if key[w]]
-        assert found == pytest.approx(np.mean(parts)) if parts else np.isnan(found)
+        assert precision == pytest.approx(np.mean(parts)) if parts else np.isnan(precision)
 
 
 def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(page):
@@ -150,8 +150,8 @@ def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(
     standard = (every - every.mean(0)) / every.std(0)
     penalty = model.best_params_["logisticregression__C"]
     alone = LogisticRegression(C=penalty, tol=1e-6, max_iter=3000).fit(standard, np.concatenate(keys))
-    found = np.concatenate(page.chances(model, words))
-    np.testing.assert_allclose(found, alone.predict_proba(standard)[:, 1], atol=1e-4)
+    chances = np.concatenate(page.chances(model, words))
+    np.testing.assert_allclose(chances, alone.predict_proba(standard)[:, 1], atol=1e-4)
 
 
 def test_f1_of_phrases_is_what_a_loop_counts(page):
@@ -162,6 +162,6 @@ def test_f1_of_phrases_is_what_a_loop_counts(page):
 
 
 def test_the_key_words_of_the_first_sentence_are_cut_and_no_others(minilm):
-    said = "Stalactites grow downwards from the first deposit , stalagmites upwards from the second ."
-    cut = {word: len(minilm.tokenizer.tokenize(word)) for word in said.split()}
+    sentence = "Stalactites grow downwards from the first deposit , stalagmites upwards from the second ."
+    cut = {word: len(minilm.tokenizer.tokenize(word)) for word in sentence.split()}
     assert {word: n for word, n in cut.items() if n > 1} == {"Stalactites": 4, "stalagmites": 4}

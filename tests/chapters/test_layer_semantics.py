@@ -76,8 +76,8 @@ def test_targets_are_what_the_annotation_says(page, contexts):
         for m in document.mentions:
             if m.sentence in firsts:
                 chain[firsts[m.sentence] + m.start, firsts[m.sentence] + m.end] = m.chain
-        spans = [(tuple(one), tuple(other)) for one, other in pairs.spans]
-        labels = ["same" if chain[one] == chain[other] else "other" for one, other in spans]
+        spans = [(tuple(span), tuple(other)) for span, other in pairs.spans]
+        labels = ["same" if chain[span] == chain[other] else "other" for span, other in spans]
         assert labels == pairs.label.tolist() and len({*spans}) == len(spans)
         assert labels.count("same") == labels.count("other"), "balanced"
 
@@ -127,7 +127,7 @@ def test_a_text_is_shuffled_alike_alone_and_in_a_batch(page, minilm):
     batch = tokens.encode(minilm, ["The cat sat.", "A dog, which barked, ran away from the cat."])
     maps = attention.maps(minilm, batch)
     edit = page.shuffling(batch, 0)
-    of_batch = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
+    of_batch = torch.stack([edit(layer, of_layer) for layer, of_layer in enumerate(maps)])
     for row, n in enumerate(batch.lengths.tolist()):
         alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
         torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)

@@ -33,7 +33,7 @@ def test_weighing_is_what_loops_count(page, small_encoder, family):
     encoder = small_encoder(family)
     names = ("share", "added", "lengths added", "length")
     function = partial(page.weigh, outputs=page.output_matrices(encoder))
-    for texts, found in zip(TEXTS, attention.measure(encoder, TEXTS, function, values=True), strict=True):
+    for texts, weighed in zip(TEXTS, attention.measure(encoder, TEXTS, function, values=True), strict=True):
         batch = tokens.encode(encoder, [texts])
         kind = [kind_of(page, token) for token in batch.tokens[0]]
         n = len(kind)
@@ -55,8 +55,8 @@ def test_weighing_is_what_loops_count(page, small_encoder, family):
                     expected["lengths added"][at] += sum(np.linalg.norm(x) for x in vectors)
                     expected["added"][at] += np.linalg.norm(sum(vectors, np.zeros(f.shape[1])))
         for name, numbers in expected.items():
-            np.testing.assert_allclose(found[name], numbers, rtol=1e-3, atol=1e-5, err_msg=name)
-        assert found["tokens"].tolist() == np.bincount(kind, minlength=4).tolist() and found["rows"] == n
+            np.testing.assert_allclose(weighed[name], numbers, rtol=1e-3, atol=1e-5, err_msg=name)
+        assert weighed["tokens"].tolist() == np.bincount(kind, minlength=4).tolist() and weighed["rows"] == n
 
 
 def test_hidden_value_vectors_are_refused(page, small_encoder):
@@ -105,12 +105,12 @@ def test_slopes_are_central_differences(page, headed, family):
 
 def test_reactions_are_what_loops_count(page, headed):
     encoder = headed("mlm")
-    found = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
-    for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, found, strict=True)):
+    reactions = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
+    for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, reactions, strict=True)):
         asked = ask(encoder, example, number, seed=5)
         weights, slopes = (part.double().numpy() for part in page.slopes(encoder, asked))
         hidden = (asked.targets[0] != IGNORED).tolist()
-        kind = [kind_of(page, *one) for one in zip(asked.batch.tokens[0], hidden, strict=True)]
+        kind = [kind_of(page, *token) for token in zip(asked.batch.tokens[0], hidden, strict=True)]
         expected, n = np.zeros_like(sums, dtype=float), len(kind)
         for layer, head, i in np.ndindex(encoder.layers, encoder.heads, n):
             row = slopes[layer, head, i]

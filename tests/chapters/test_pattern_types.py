@@ -68,13 +68,13 @@ def test_other_maps_vote(page):
 def test_pairs_of_maps_are_what_loops_count(page):
     heads = np.random.default_rng(3).dirichlet(np.ones(5), (2, 3))
     alike = {pair: [] for pair in page.PAIRS}
-    for one, other in product(np.ndindex(2, 3), repeat=2):
-        found = sum(heads[one][k] * heads[other][k] for k in range(5))
-        alike["of one head" if one == other else "of two heads"].append(found)
-        if one != other and one[0] == other[0]:
-            alike["of one layer"].append(found)
-        elif one != other and one[1] == other[1]:
-            alike["of one number"].append(found)
+    for head, other in product(np.ndindex(2, 3), repeat=2):
+        likeness = sum(heads[head][k] * heads[other][k] for k in range(5))
+        alike["of one head" if head == other else "of two heads"].append(likeness)
+        if head != other and head[0] == other[0]:
+            alike["of one layer"].append(likeness)
+        elif head != other and head[1] == other[1]:
+            alike["of one number"].append(likeness)
     np.testing.assert_allclose(page.same_type(heads), [np.mean(alike[pair]) for pair in page.PAIRS])
 
 
@@ -210,9 +210,9 @@ def test_what_is_recorded_of_a_network(small_encoder, page):
 @pytest.mark.parametrize("kind", TYPES)
 def test_synthetic_maps_are_maps_and_reproducible(page, kind):
     texts = np.repeat([0, 1], [9, 21])
-    one, again = (page.synthetic_map(kind, texts, np.random.default_rng(4)) for _ in range(2))
-    assert one.shape == (30, 30) and (one >= 0).all() and np.array_equal(one, again)
-    np.testing.assert_allclose(one.sum(-1), 1)
+    drawn, again = (page.synthetic_map(kind, texts, np.random.default_rng(4)) for _ in range(2))
+    assert drawn.shape == (30, 30) and (drawn >= 0).all() and np.array_equal(drawn, again)
+    np.testing.assert_allclose(drawn.sum(-1), 1)
 
 
 def test_labels_are_of_the_maps_that_were_drawn(page, minilm, small_encoder):

@@ -33,8 +33,8 @@ def drawn_anew(probe):
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_pairs_are_what_loops_compute(small_encoder, page, family):
     encoder = small_encoder(family)
-    found = attention.measure(encoder, SENTENCES[:9], page.pairs)
-    for sentence, units in zip(SENTENCES, found, strict=False):
+    pairs = attention.measure(encoder, SENTENCES[:9], page.pairs)
+    for sentence, units in zip(SENTENCES, pairs, strict=False):
         batch, count = encode(encoder, [list(sentence.words)]), len(sentence.words)
         maps = attention.maps(encoder, batch)[:, 0].numpy()
         unit = [*batch.unit[0, :-1].tolist(), count + 1]
@@ -45,9 +45,9 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
         with torch.no_grad():
             layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
         pieces = [[n for n, u in enumerate(batch.unit[0].tolist()) if u == word + 1] for word in range(count)]
-        for found, layer in zip(states.float(), layers, strict=True):
+        for state, layer in zip(states.float(), layers, strict=True):
             means = torch.stack([layer[0, of].mean(0) for of in pieces])
-            torch.testing.assert_close(found, means, atol=2e-3, rtol=2e-3)
+            torch.testing.assert_close(state, means, atol=2e-3, rtol=2e-3)
 
 
 def test_a_score_is_a_sum_over_heads_and_both_directions(page):
@@ -55,7 +55,7 @@ def test_a_score_is_a_sum_over_heads_and_both_directions(page):
     maps, vectors = random_maps(sentence), torch.randn(len(sentence.words), 5)
     plain, adding = drawn_anew(page.Probe(scale)), drawn_anew(page.OnlyAdding(scale))
     worded = drawn_anew(page.WordProbe(scale, 5))
-    found, only, by_words = plain(maps), adding(maps), worded(maps, vectors)
+    scores, only, by_words = plain(maps), adding(maps), worded(maps, vectors)
     units = torch.cat([torch.zeros(2, 5), vectors])
     a, b, c, d = (units @ part for part in worded.by_word)  # of w, then of u; each [unit, head]
 
@@ -65,27 +65,27 @@ def test_a_score_is_a_sum_over_heads_and_both_directions(page):
     for word in range(2, len(units)):
         for candidate in range(2, len(units)):
             at = word - 2, candidate - 1
-            assert found[at].item() == pytest.approx(summed(plain.w, plain.u, word, candidate), abs=1e-4)
+            assert scores[at].item() == pytest.approx(summed(plain.w, plain.u, word, candidate), abs=1e-4)
             positive = adding.w.clamp(min=0), adding.u.clamp(min=0)
             assert only[at].item() == pytest.approx(summed(*positive, word, candidate), abs=1e-4)
             own = worded.w + a[candidate] + b[word], worded.u + c[word] + d[candidate]
             assert by_words[at].item() == pytest.approx(summed(*own, word, candidate), abs=1e-4)
         root = sum(plain.root[special] * summed(plain.w, plain.u, word, special) for special in (0, 1))
-        assert found[word - 2, 0].item() == pytest.approx(root.item(), abs=1e-4)
-    assert torch.equal(page.candidates(found, itself=True), found)
-    open_to = page.candidates(found).isfinite()
-    assert not open_to.diagonal(1).any() and open_to.sum() == found.numel() - len(found)
+        assert scores[word - 2, 0].item() == pytest.approx(root.item(), abs=1e-4)
+    assert torch.equal(page.candidates(scores, itself=True), scores)
+    open_to = page.candidates(scores).isfinite()
+    assert not open_to.diagonal(1).any() and open_to.sum() == scores.numel() - len(scores)
 
 
 def test_the_probe_without_attention_reads_words_and_distance(page):
     probe, vectors = drawn_anew(page.DistanceProbe(5, hidden=4)), torch.randn(4, 5)
-    found = probe(vectors)
+    scores = probe(vectors)
     for word in range(4):
         for candidate in range(4):
             k = candidate - word
             read = torch.tensor([max(k, 0) / 4, max(-k, 0) / 4, *(float(k == near) for near in range(-2, 3))])
             inside = probe.word(vectors[word]) + probe.candidate(vectors[candidate]) + probe.distance(read)
-            assert found[word, candidate + 1].item() == pytest.approx(probe.out(inside.tanh()).item(), abs=1e-5)
+            assert scores[word, candidate + 1].item() == pytest.approx(probe.out(inside.tanh()).item(), abs=1e-5)
 
 
 def test_training_finds_the_head_that_points_to_governors(page):
@@ -150,11 +150,11 @@ def test_pairs_are_balanced_and_read_as_loops_do(page, equally_far):
     for pairs, s, weights, words in zip(chosen, SENTENCES, maps, vectors, strict=True):
         apart = [sorted(b - a for a, b, arc in pairs if arc == kind) for kind in (0, 1)]
         assert apart[0] == apart[1] or (not equally_far and len(apart[0]) == len(apart[1]))
-        found = page.read_pairs(pairs, weights, words) if pairs else {}
+        features = page.read_pairs(pairs, weights, words) if pairs else {}
         for at, (a, b, arc) in enumerate(pairs):
             assert a < b and (s.governors[a] == b or s.governors[b] == a) == arc
             assert page.counted(s)[[a, b]].all()
-            read = {name: of[at] for name, of in found.items()}
+            read = {name: of[at] for name, of in features.items()}
             np.testing.assert_allclose(read["attention"], torch.cat([weights[a + 2, b + 2], weights[b + 2, a + 2]]))
             np.testing.assert_allclose(read["words"], torch.cat([words[a], words[b]]))
             assert read["distance"].argmax() == b - a + 10
@@ -171,12 +171,12 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs(page):
     distances = []
     for s in SENTENCES:
         paths = [path(s.governors, word) for word in range(len(s.words))]
-        distances.append(torch.tensor([[len(one ^ other) for other in paths] for one in paths]).float())
+        distances.append(torch.tensor([[len(route ^ other) for other in paths] for route in paths]).float())
         assert torch.equal(page.tree_distances(s.governors), distances[-1])
     states, trees = {"train": [torch.randn(2, len(s.words), 5) for s in SENTENCES]}, {"train": SENTENCES}
     answers = iter(distances)
-    found = page.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
-    assert found.value.tolist() == [1]
+    score = page.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
+    assert score.value.tolist() == [1]
     probe, points = page.TreeProbe(5, rank=3), torch.randn(4, 5)
     mapped = (points @ probe.map).detach()
     expected = [[((a - b) ** 2).sum() for b in mapped] for a in mapped]

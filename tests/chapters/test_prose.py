@@ -27,8 +27,8 @@ def numbers(chapter, run, quantity, where):
 
 def as_shown(number, printed):
     """A number with the decimals that the page prints, in per cent where it does, and with its interval where it does."""
-    said, scale = printed.split()[0], 100 if "%" in printed else 1
-    digits = len(said.rstrip("%").partition(".")[2])
+    shown, scale = printed.split()[0], 100 if "%" in printed else 1
+    digits = len(shown.rstrip("%").partition(".")[2])
     value, *ends = (f"{scale * end:z.{digits}f}" for end in (number.value, number.low, number.high))
     return value + "%" * ("%" in printed) + f" [{', '.join(ends)}]" * ("[" in printed)
 
@@ -39,24 +39,24 @@ def test_a_number_of_a_page_is_recorded(chapter, run, quantity, where, printed):
     assert as_shown(number, printed) == printed
 
 
-@pytest.mark.parametrize(("chapter", "runs", "quantity", "where", "column", "least", "most", "said"), listed("said"))
-def test_what_is_said_of_several_numbers_is_recorded(chapter, runs, quantity, where, column, least, most, said):
+@pytest.mark.parametrize(("chapter", "runs", "quantity", "where", "column", "least", "most", "text"), listed("said"))
+def test_what_is_said_of_several_numbers_is_recorded(chapter, runs, quantity, where, column, least, most, text):
     for run in runs:
-        found = numbers(chapter, run, quantity, where)[column]
-        assert found.between(least, most).all(), (said, run, found.tolist())
+        values = numbers(chapter, run, quantity, where)[column]
+        assert values.between(least, most).all(), (text, run, values.tolist())
 
 
 @pytest.mark.parametrize(
-    ("chapter", "runs", "quantity", "where", "column", "least", "most", "count", "said"), listed("counted")
+    ("chapter", "runs", "quantity", "where", "column", "least", "most", "count", "text"), listed("counted")
 )
-def test_as_many_numbers_lie_there_as_is_said(chapter, runs, quantity, where, column, least, most, count, said):
+def test_as_many_numbers_lie_there_as_is_said(chapter, runs, quantity, where, column, least, most, count, text):
     for run in runs:
-        found = numbers(chapter, run, quantity, where)[column]
-        assert found.between(least, most).sum() == count, (said, run, found.tolist())
+        values = numbers(chapter, run, quantity, where)[column]
+        assert values.between(least, most).sum() == count, (text, run, values.tolist())
 
 
-@pytest.mark.parametrize(("chapter", "runs", "more", "times", "less", "said"), listed("above"))
-def test_what_is_said_to_be_more_is_more(chapter, runs, more, times, less, said):
+@pytest.mark.parametrize(("chapter", "runs", "more", "times", "less", "text"), listed("above"))
+def test_what_is_said_to_be_more_is_more(chapter, runs, more, times, less, text):
     for run in runs:
-        found, others = (numbers(chapter, run, *of)[column] for *of, column in (more, less))
-        assert found.min() > times * others.max(), (said, run, found.tolist(), others.tolist())
+        values, others = (numbers(chapter, run, *of)[column] for *of, column in (more, less))
+        assert values.min() > times * others.max(), (text, run, values.tolist(), others.tolist())

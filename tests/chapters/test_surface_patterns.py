@@ -66,11 +66,11 @@ def test_every_statistic_against_loops(minilm, page, texts, seed):
     text = encoded(minilm, texts)
     maps = random_maps(len(text.tokens), seed)
     even = torch.full((2, len(text.tokens), len(text.tokens)), 1 / len(text.tokens))
-    for found in (page.look(maps, text), surface.look(maps, text)):
-        assert found.keys() == surface.STATISTICS.keys()
+    for statistics in (page.look(maps, text), surface.look(maps, text)):
+        assert statistics.keys() == surface.STATISTICS.keys()
         for place in np.ndindex(3, 2):  # below the layers stands one of even heads
             values = slow([*maps, even][place[0]][place[1]], text)
-            for name, (sums, counts) in found.items():
+            for name, (sums, counts) in statistics.items():
                 assert float(sums[place]) == pytest.approx(sum(values[name]), abs=2e-5), name
                 assert counts[place] == len(values[name]), name
 
@@ -94,12 +94,12 @@ def test_a_changed_encoder_reads_other_tokens_and_other_places(small_encoder, pa
     padding = encoder.model.embeddings.position_embeddings.padding_idx
     start = 0 if padding is None else padding + 1
     for word, shift in ((None, 0), ("the", 0), (None, 5), ("the", 5)):
-        found = attention.maps(page.changed(encoder, word, shift), batch)
+        maps = attention.maps(page.changed(encoder, word, shift), batch)
         ids = batch.ids.clone()
         ids[batch.cls] = the if word else ids[batch.cls]
         at = torch.arange(ids.shape[1])[None] + start + shift
         given = batch.inputs | {"input_ids": ids, "position_ids": at}
-        torch.testing.assert_close(found, maps_of(encoder, given))
+        torch.testing.assert_close(maps, maps_of(encoder, given))
 
 
 def maps_of(encoder, given):
@@ -120,13 +120,13 @@ def test_what_the_first_token_receives(small_encoder, page):
     column[..., 0] = 0.75
     column[..., 2] = 0.25
     for maps, first, other in ((torch.full((2, 3, n, n), 1 / n), 1, 1), (column, 0.75 * n, 0.25 * n)):
-        found = page.received_first(maps, text, values)
-        assert float(found["first_times_even"]) == pytest.approx(first)
-        assert float(found["other_times_even"]) == pytest.approx(other)
-        assert found["first_value_length"].tolist() == pytest.approx([0.5, 0.5])
+        received = page.received_first(maps, text, values)
+        assert float(received["first_times_even"]) == pytest.approx(first)
+        assert float(received["other_times_even"]) == pytest.approx(other)
+        assert received["first_value_length"].tolist() == pytest.approx([0.5, 0.5])
         entropies = [-sum(w * np.log(w) for w in row.tolist() if w) for row in maps.reshape(-1, n)]
-        assert float(found["mean_entropy"]) == pytest.approx(np.mean(entropies), rel=1e-5)
-    assert found["other"] == text.tokens[2]
+        assert float(received["mean_entropy"]) == pytest.approx(np.mean(entropies), rel=1e-5)
+    assert received["other"] == text.tokens[2]
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
@@ -154,17 +154,17 @@ def segments(count):
 def patterns_of(encoder, sample, maps_of):
     """What is found where every text's maps are made by hand."""
     texts = [encoded(encoder, segment.texts) for segment in sample]
-    found = [surface.look(maps_of(len(text.tokens), s), text) for text, s in zip(texts, sample, strict=True)]
-    return surface.patterns(found, sample)
+    looks = [surface.look(maps_of(len(text.tokens), s), text) for text, s in zip(texts, sample, strict=True)]
+    return surface.patterns(looks, sample)
 
 
 def test_even_attention_has_all_of_the_even_entropy_whatever_the_lengths(minilm):
-    found = patterns_of(minilm, segments(12), lambda n, _: torch.full((2, 3, n, n), 1 / n))
-    share = surface.relative_entropy(found)
-    assert found["uniform"].high - found["uniform"].low > 0.05, "texts of different lengths"
+    patterns = patterns_of(minilm, segments(12), lambda n, _: torch.full((2, 3, n, n), 1 / n))
+    share = surface.relative_entropy(patterns)
+    assert patterns["uniform"].high - patterns["uniform"].low > 0.05, "texts of different lengths"
     assert np.allclose([share.value, share.low, share.high], 1, atol=1e-6)
     for kind in ("cls", "sep", "stop"):
-        np.testing.assert_allclose(found[kind].value, found[f"chance_{kind}"].value, atol=1e-6)
+        np.testing.assert_allclose(patterns[kind].value, patterns[f"chance_{kind}"].value, atol=1e-6)
 
 
 def test_specialists_are_found_where_they_were_planted_and_scored_on_other_articles(minilm):
@@ -178,8 +178,8 @@ def test_specialists_are_found_where_they_were_planted_and_scored_on_other_artic
         maps[1, 2] = torch.eye(n)[[*range(1, n), n - 1]]
         return maps
 
-    found = patterns_of(minilm, segments(6), planted)
-    by_head = surface.specialists(found)
+    patterns = patterns_of(minilm, segments(6), planted)
+    by_head = surface.specialists(patterns)
     named, held_out = zip(*(by_head.pop(place) for place in ((0, 0), (1, 2), (2, 1))), strict=True)
     assert named == ("previous", "next", "cls")
     assert {role for role, _ in by_head.values()} == {"broad"} and len(by_head) == 9

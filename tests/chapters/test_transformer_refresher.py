@@ -40,19 +40,19 @@ def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, page,
     encoder = small_encoder(family)
     batch = drawing.short(encoder, "she slept")
     for layer, head in ((0, 0), (2, 3)):
-        found = drawing.numbers(encoder, batch, layer, head)
-        term = one_head.position_term(encoder, torch.tensor(found.hidden).float())[head].numpy()
+        numbers = drawing.numbers(encoder, batch, layer, head)
+        term = one_head.position_term(encoder, torch.tensor(numbers.hidden).float())[head].numpy()
         assert term.any() == (family == "mpnet")
-        by_hand = found.query @ found.key.T / np.sqrt(found.query.shape[1]) + term
-        assert np.allclose(found.scores, by_hand, atol=1e-5)
-        powers = np.exp(found.scores)
-        assert np.allclose(found.weights, powers / powers.sum(-1, keepdims=True), atol=1e-6)
-        assert np.allclose(found.output, found.weights @ found.value, atol=1e-5)
-        assert np.array_equal(found.heads[:, head], found.output)
-        assert np.allclose(found.residual, found.hidden + found.added, atol=1e-5)
-        assert found.tokens == ("[CLS]", "she", "slept", "[SEP]") and found.layers == 3
+        by_hand = numbers.query @ numbers.key.T / np.sqrt(numbers.query.shape[1]) + term
+        assert np.allclose(numbers.scores, by_hand, atol=1e-5)
+        powers = np.exp(numbers.scores)
+        assert np.allclose(numbers.weights, powers / powers.sum(-1, keepdims=True), atol=1e-6)
+        assert np.allclose(numbers.output, numbers.weights @ numbers.value, atol=1e-5)
+        assert np.array_equal(numbers.heads[:, head], numbers.output)
+        assert np.allclose(numbers.residual, numbers.hidden + numbers.added, atol=1e-5)
+        assert numbers.tokens == ("[CLS]", "she", "slept", "[SEP]") and numbers.layers == 3
         by_page = page.one_head(encoder, batch, layer, head)
-        for drawn, part in zip((found.scores, found.weights, found.output), by_page, strict=True):
+        for drawn, part in zip((numbers.scores, numbers.weights, numbers.output), by_page, strict=True):
             assert np.allclose(drawn, part, atol=1e-5)
 
 
@@ -61,10 +61,10 @@ def test_what_is_added_to_the_stream_is_what_the_model_adds(minilm):
     batch, seen, layer = drawing.short(minilm, "she slept"), [], 2
     norm = minilm.model.encoder.layer[layer].attention.output.LayerNorm
     hook = norm.register_forward_hook(lambda _, given, __: seen.append(given[0][0].numpy()))
-    found = drawing.numbers(minilm, batch, layer, 4)
+    numbers = drawing.numbers(minilm, batch, layer, 4)
     hook.remove()
-    assert np.allclose(found.residual, seen[-1], atol=1e-5)
-    assert np.allclose(found.after, drawing.numbers(minilm, batch, layer + 1, 0).hidden)
+    assert np.allclose(numbers.residual, seen[-1], atol=1e-5)
+    assert np.allclose(numbers.after, drawing.numbers(minilm, batch, layer + 1, 0).hidden)
 
 
 HEAD = (2, 4)  # 3-5
@@ -96,22 +96,22 @@ def test_claims_of_another_pronoun(minilm):
 
 
 def test_claims_of_two_words(minilm):
-    found = drawing.numbers(minilm, drawing.short(minilm, "she slept"), *HEAD)
-    assert [f"{w:.2f}" for w in found.weights[1]] == ["0.86", "0.10", "0.00", "0.04"]
-    assert (np.round(found.weights, 2).sum(-1) == 1).all(), "rows can be added up by eye"
-    assert (found.scores.argmax(-1) == 0).all()
-    assert 2 < found.scores[1, 0] - np.sort(found.scores[1])[-2] < 2.5
-    assert 8 < found.weights[1, 0] / found.weights[1, 1] < 9
-    lengths = np.linalg.norm(found.value, axis=-1)
+    numbers = drawing.numbers(minilm, drawing.short(minilm, "she slept"), *HEAD)
+    assert [f"{w:.2f}" for w in numbers.weights[1]] == ["0.86", "0.10", "0.00", "0.04"]
+    assert (np.round(numbers.weights, 2).sum(-1) == 1).all(), "rows can be added up by eye"
+    assert (numbers.scores.argmax(-1) == 0).all()
+    assert 2 < numbers.scores[1, 0] - np.sort(numbers.scores[1])[-2] < 2.5
+    assert 8 < numbers.weights[1, 0] / numbers.weights[1, 1] < 9
+    lengths = np.linalg.norm(numbers.value, axis=-1)
     assert f"{lengths[0]:.2f}" == "0.11" and (np.round(lengths[1:]) == 4).all()
-    assert np.abs(np.round(found.value[0], 2)).max() < 0.1, "of all its numbers, not only of those shown"
-    parts = np.abs(found.weights[1, :2, None] * found.value[:2, :3])
+    assert np.abs(np.round(numbers.value[0], 2)).max() < 0.1, "of all its numbers, not only of those shown"
+    parts = np.abs(numbers.weights[1, :2, None] * numbers.value[:2, :3])
     assert parts[0].max() < 0.03 and f"{parts[1].max():.2f}" == "0.10" and (parts[1] > parts[0]).all()
-    shown = np.round(found.weights, 2) @ np.round(found.value[:, :3], 2)
-    assert np.abs(shown - np.round(found.output[:, :3], 2)).max() < 0.011, "weights times values, by eye"
-    sums = np.round(found.hidden[:, :3], 2) + np.round(found.added[:, :3], 2)
-    assert np.abs(sums - np.round(found.residual[:, :3], 2)).max() < 0.011
-    assert set(np.argsort(np.abs(found.heads[:, :, 0]).max(0))[-2:]) == {3, 6}, "3-4 and 3-7"
+    shown = np.round(numbers.weights, 2) @ np.round(numbers.value[:, :3], 2)
+    assert np.abs(shown - np.round(numbers.output[:, :3], 2)).max() < 0.011, "weights times values, by eye"
+    sums = np.round(numbers.hidden[:, :3], 2) + np.round(numbers.added[:, :3], 2)
+    assert np.abs(sums - np.round(numbers.residual[:, :3], 2)).max() < 0.011
+    assert set(np.argsort(np.abs(numbers.heads[:, :, 0]).max(0))[-2:]) == {3, 6}, "3-4 and 3-7"
 
 
 def test_claims_of_stripes(minilm):

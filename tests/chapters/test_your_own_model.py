@@ -12,10 +12,10 @@ from helpers.measurements import coreference, syntax
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_a_sink_is_what_loops_add_up(page, small_encoder, passages, family):
     encoder = small_encoder(family)
-    for passage, found in zip(passages, attention.measure(encoder, passages, page.sink), strict=True):
+    for passage, sinks in zip(passages, attention.measure(encoder, passages, page.sink), strict=True):
         maps = attention.maps(encoder, tokens.encode(encoder, [list(passage.words)]))[:, 0].double().numpy()
         for at in np.ndindex(maps.shape[:2]):
-            assert found[at] == pytest.approx(sum(row[0] for row in maps[at]), abs=1e-5)
+            assert sinks[at] == pytest.approx(sum(row[0] for row in maps[at]), abs=1e-5)
 
 
 def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passages):
@@ -23,7 +23,7 @@ def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passag
     encoder = small_encoder()
     for own, helper in ((page.point, syntax.point), (page.choose, coreference.choose)):
         both = [attention.measure(encoder, passages, function, units="words") for function in (own, helper)]
-        assert all(np.array_equal(one, other) for one, other in zip(*both, strict=True))
+        assert all(np.array_equal(by_page, other) for by_page, other in zip(*both, strict=True))
     for picked, passage in zip(both[0], passages, strict=True):
         chains = [{m.head for m in passage.antecedents(mention)} for mention in passage.mentions]
         expected = [word in chain for word, chain in zip(picked[0, 0], chains, strict=True) if chain]
@@ -31,8 +31,8 @@ def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passag
 
 
 def test_a_random_mention_is_right_as_often_as_every_finger(page, passages):
-    found = [page.random_mention(passage) for passage in passages]
-    for passage, shares in zip(passages, found, strict=True):
+    chances = [page.random_mention(passage) for passage in passages]
+    for passage, shares in zip(passages, chances, strict=True):
         expected = []
         for mention in passage.mentions:
             chain = {m.head for m in passage.mentions if m.chain == mention.chain}
@@ -42,7 +42,7 @@ def test_a_random_mention_is_right_as_often_as_every_finger(page, passages):
         assert np.allclose(shares, expected)
     chosen = [np.zeros((1, 1, len(passage.mentions)), int) for passage in passages]
     scores = coreference.score(chosen, passages)
-    assert np.allclose(scores.rules["random mention"].right, np.concatenate(found)) and len(scores.hits) > 10
+    assert np.allclose(scores.rules["random mention"].right, np.concatenate(chances)) and len(scores.hits) > 10
 
 
 def test_right_words_and_fixed_distances_are_what_loops_find(page):

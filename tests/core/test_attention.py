@@ -157,8 +157,8 @@ def test_query_heads_that_share_keys_have_a_map_each(small_encoder):
         q, k, v = (f(x)[0].unflatten(-1, (-1, 8)).transpose(0, 1) for f in (layer.q_proj, layer.k_proj, layer.v_proj))
 
     def turned(a):
-        one, two = a.chunk(2, -1)
-        return a * cos[0] + torch.cat([-two, one], -1) * sin[0]
+        left, right = a.chunk(2, -1)
+        return a * cos[0] + torch.cat([-right, left], -1) * sin[0]
 
     assert [len(a) for a in (q, k, v)] == [4, 2, 2]
     for head in range(4):
@@ -209,13 +209,13 @@ def test_batched_interventions_give_what_whole_ones_give(small_encoder, family):
         asked.append((layer, head))
         return attention.zero([(layer, head)])(layer, probabilities)
 
-    found = batched_interventions(encoder, batch, paths, edit, at_once=3)
-    for path, hidden in zip(paths, found, strict=True):
+    states = batched_interventions(encoder, batch, paths, edit, at_once=3)
+    for path, hidden in zip(paths, states, strict=True):
         heads = [(layer, head) for layer, head in enumerate(path) if head is not None]
         with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):
             whole = encoder.model(**batch.inputs).last_hidden_state
         assert torch.allclose(hidden, whole, atol=1e-5), path
-    assert torch.equal(found[2], found[4]) and not torch.allclose(found[1], found[2], atol=1e-3)
+    assert torch.equal(states[2], states[4]) and not torch.allclose(states[1], states[2], atol=1e-3)
     shared = [(0, 0), (1, 1), (1, 1), (2, 2), (2, 3)]
     assert sorted(asked) == shared or family == "albert", "what two passes have in common is computed once"
 
@@ -229,11 +229,11 @@ def test_layers_that_are_one_module_are_no_list(small_encoder):
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 9))
 def test_scores_are_shuffled_among_the_pairs_of_each_map(seed: int, length: int, number: int) -> None:
     scores = np.random.default_rng(seed).normal(size=(2, 2, length, length))
-    found = controls.shuffled_maps(torch.from_numpy(softmax(scores, -1)), number, seed).numpy()
+    shuffled = controls.shuffled_maps(torch.from_numpy(softmax(scores, -1)), number, seed).numpy()
     for layer, head in np.ndindex(2, 2):
         centred = scores[layer, head] - scores[layer, head].mean(-1, keepdims=True)
         order = np.random.default_rng([seed, number, layer, head]).permutation(length * length)
         wanted = np.zeros((length, length))
         for place, source in enumerate(order):
             wanted[place // length, place % length] = centred[source // length, source % length]
-        np.testing.assert_allclose(found[layer, head], softmax(wanted, -1), atol=1e-12)
+        np.testing.assert_allclose(shuffled[layer, head], softmax(wanted, -1), atol=1e-12)

@@ -29,19 +29,19 @@ def test_the_default_is_the_official_model(minilm):
 
 @pytest.mark.slow
 def test_random_keeps_embeddings_and_nothing_else(minilm):
-    one, other = (encoders.load("minilm@random", seed=seed, device="cpu") for seed in (1, 0))
+    untrained, other = (encoders.load("minilm@random", seed=seed, device="cpu") for seed in (1, 0))
     again = encoders.load("minilm", control="random", seed=1, device="cpu")
-    assert one.sha256 == again.sha256 != other.sha256 and one.state == again.state != minilm.state
-    assert one.name == again.name == "minilm@random" and (one.layers, one.heads) == (6, 12)
+    assert untrained.sha256 == again.sha256 != other.sha256 and untrained.state == again.state != minilm.state
+    assert untrained.name == again.name == "minilm@random" and (untrained.layers, untrained.heads) == (6, 12)
     kept, changed = [], []
     trained = dict(minilm.model.named_parameters())
-    for name, weight in one.model.named_parameters():
+    for name, weight in untrained.model.named_parameters():
         if weight.dim() == 2:  # biases and norms start at 0 and 1
             (kept if torch.equal(weight, trained[name]) else changed).append(name)
     assert kept == ["embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"]
     assert len(changed) == 1 + 6 * 6 + 1  # token types, six maps a layer, pooler
     batch = tokens.encode(minilm, ["A sentence to look at."])
-    assert not torch.allclose(attention.maps(one, batch), attention.maps(minilm, batch), atol=0.05)
+    assert not torch.allclose(attention.maps(untrained, batch), attention.maps(minilm, batch), atol=0.05)
 
 
 def test_names_and_files_that_are_not_there_or_wrong(folder, monkeypatch, tmp_path):
@@ -163,9 +163,9 @@ def test_what_a_model_computes_in_may_be_named(monkeypatch):
     double = encoders.load("minilm", task="qa", device="cpu")
     assert double.dtype == torch.float64 == next(double.head.parameters()).dtype
     single = encoders.load("minilm", task="qa", device="cpu", dtype="float32")
-    one, two = (attention.maps(e, tokens.encode(e, ["A cat sat on the mat."]))[3] for e in (single, double))
-    assert two.dtype == torch.float64 and 0 < (one - two).abs().max() < 1e-5
-    assert (two.sum(-1) - 1).abs().max() < 1e-14, "the softmax is as exact as the rest"
+    coarse, exact = (attention.maps(e, tokens.encode(e, ["A cat sat on the mat."]))[3] for e in (single, double))
+    assert exact.dtype == torch.float64 and 0 < (coarse - exact).abs().max() < 1e-5
+    assert (exact.sum(-1) - 1).abs().max() < 1e-14, "the softmax is as exact as the rest"
     assert cloudpickle.loads(cloudpickle.dumps(double)).dtype == torch.float64, "workers compute in it too"
     monkeypatch.setenv("BOOK_DTYPE", "bfloat16")
     with pytest.raises(encoders.EncoderError, match="float32 or float64"):

@@ -28,9 +28,9 @@ def as_it_is(maps, text):
     return maps
 
 
-def same(one, other, **tolerance):
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
+def same(measured, expected, **tolerance):
+    assert len(measured) == len(expected)
+    for a, b in zip(measured, expected, strict=True):
         np.testing.assert_allclose(a, b, **tolerance)
 
 
@@ -40,15 +40,15 @@ def test_results_come_in_the_order_of_the_texts_whatever_batch_they_were_in(enco
         assert maps.shape == (encoder.layers, encoder.heads, len(text.tokens), len(text.tokens))
         return torch.tensor([text.number, len(text.words)])
 
-    found = attention.measure(encoder, TEXTS, number_and_length)
-    assert [one.tolist() for one in found] == [[n, len(words)] for n, words in enumerate(TEXTS)]
+    answers = attention.measure(encoder, TEXTS, number_and_length)
+    assert [answer.tolist() for answer in answers] == [[n, len(words)] for n, words in enumerate(TEXTS)]
     alone = [attention.measure(encoder, [words], as_it_is)[0] for words in TEXTS]
     same(attention.measure(encoder, TEXTS, as_it_is), alone, atol=1e-6)
     assert attention.measure(encoder, [], as_it_is) == []
     with pytest.raises(TooLong, match="Input 1"):
         attention.measure(encoder, [["shell"], ["otter"] * 100], as_it_is)
     cut = attention.measure(encoder, [["shell"], ["otter"] * 100], as_it_is, longest=10)
-    assert [one.shape[-1] for one in cut] == [3, 10]
+    assert [maps.shape[-1] for maps in cut] == [3, 10]
 
 
 def test_maps_are_those_of_a_batch(encoder):
@@ -66,10 +66,10 @@ def test_maps_are_those_of_a_batch(encoder):
             attention.measure(encoder, texts, as_it_is, units=units, **options) for units in ("tokens", "words")
         )
         for row, length in enumerate(batch.lengths):
-            one = maps[:, row, :, :length, :length]
-            one = controls.shuffled_maps(one, row, seed=3) if options else one
-            np.testing.assert_allclose(by_token[row], one, atol=1e-5)
-            in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, texts[row]))
+            unpadded = maps[:, row, :, :length, :length]
+            unpadded = controls.shuffled_maps(unpadded, row, seed=3) if options else unpadded
+            np.testing.assert_allclose(by_token[row], unpadded, atol=1e-5)
+            in_words = tokens.by_word(unpadded, tokens.EncodedText.of(batch, row, texts[row]))
             np.testing.assert_allclose(by_word[row], in_words, atol=1e-5)
 
 
@@ -127,9 +127,9 @@ def test_a_run_that_was_killed_goes_on_where_it_was(encoder, tmp_path, monkeypat
     assert seen(tmp_path) == [*range(16, 24)], "nothing is measured twice"
     parallel.use()
     fresh = attention.measure(encoder, TEXTS, function)
-    for found in (first, again):
-        assert [one["words"] for one in found] == [len(words) for words in TEXTS]
-        same([one["sum"] for one in found], [one["sum"] for one in fresh])
+    for answers in (first, again):
+        assert [answer["words"] for answer in answers] == [len(words) for words in TEXTS]
+        same([answer["sum"] for answer in answers], [answer["sum"] for answer in fresh])
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_
 
 def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    module, found = tmp_path / "own_measure.py", []
+    module, scaled = tmp_path / "own_measure.py", []
     parallel.use(parts=tmp_path / "parts")
     for factor in (1, 100):
         module.write_text(
@@ -190,8 +190,8 @@ def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_
         importlib.invalidate_caches()
         linecache.clearcache()
         own = importlib.import_module("own_measure")
-        found.append(attention.measure(encoder, TEXTS[:1], own.f)[0])
-    np.testing.assert_allclose(found[1], 100 * found[0], rtol=1e-6)
+        scaled.append(attention.measure(encoder, TEXTS[:1], own.f)[0])
+    np.testing.assert_allclose(scaled[1], 100 * scaled[0], rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ def test_words_and_marks():
 
 def test_phrases_are_found_capitals_and_punctuation_aside():
     spelled = phrases.spell(TEXT)
-    found = phrases.locate(spelled, ["water ice", "WATER-ICE", "Rings of Saturn", "state of the art", "comets", "  "])
-    assert found == {"water ice": [5, 19], "rings of saturn": [9], "state of the art": [0]}
+    spots = phrases.locate(spelled, ["water ice", "WATER-ICE", "Rings of Saturn", "state of the art", "comets", "  "])
+    assert spots == {"water ice": [5, 19], "rings of saturn": [9], "state of the art": [0]}
     assert phrases.normal("State-of-the-Art!") == "state of the art"
     assert phrases.locate(spelled, ["ices"]) == {}, "no stemming"
 
@@ -34,8 +34,8 @@ def test_tags_and_back():
 
 
 @pytest.mark.parametrize(
-    ("said", "right", "value"),
+    ("answer", "right", "value"),
     [(["a", "b"], ["b", "c", "d"], 0.4), ([], [], 1.0), (["a"], [], 0.0), ([], ["a"], 0.0), (["a", "a"], ["a"], 1.0)],
 )
-def test_f1(said, right, value):
-    assert phrases.f1(said, right) == pytest.approx(value)
+def test_f1(answer, right, value):
+    assert phrases.f1(answer, right) == pytest.approx(value)

@@ -13,9 +13,9 @@ from helpers.stats import Estimate
 @pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
 def test_intervals_over_few_documents_keep_their_promise(documents):
     """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""
-    found = stats.mean(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)), range(documents))
-    bare = Estimate.of(found.value, found.replicates)
-    alone, kept = (((e.low <= 3.0) & (e.high >= 3.0)).mean() for e in (bare, found))
+    means = stats.mean(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)), range(documents))
+    bare = Estimate.of(means.value, means.replicates)
+    alone, kept = (((e.low <= 3.0) & (e.high >= 3.0)).mean() for e in (bare, means))
     assert 0.92 <= kept <= 0.985, "within what a fixed draw of the documents leaves"
     assert kept == alone if documents >= stats.FEW else kept > alone
     assert documents != 5 or alone < 0.88, "the defect"
@@ -28,10 +28,10 @@ def test_the_widening_is_students_factor_by_hand():
 
 
 def test_one_document_gives_no_interval():
-    found = stats.ratio([([2.0, 1.0], [4.0, 2.0]), ([0.0, 3.0], [0.0, 4.0])], [0, 1])
-    assert found.units.tolist() == [1, 2], "of 2 documents one has the first thing"
-    assert np.isnan(found.low[0]) and not np.isnan(found.low[1])
-    assert f"{found[0]:.2f}" == "0.50 (no interval)" and stats.percent(found[0]) == "50 (no interval)"
+    ratio = stats.ratio([([2.0, 1.0], [4.0, 2.0]), ([0.0, 3.0], [0.0, 4.0])], [0, 1])
+    assert ratio.units.tolist() == [1, 2], "of 2 documents one has the first thing"
+    assert np.isnan(ratio.low[0]) and not np.isnan(ratio.low[1])
+    assert f"{ratio[0]:.2f}" == "0.50 (no interval)" and stats.percent(ratio[0]) == "50 (no interval)"
     assert np.isnan(Estimate.from_record({"value": 0.5, "low": None, "high": None}).low)
 
 
@@ -41,7 +41,7 @@ def test_ratios_are_those_of_loops(rows, documents, seed):
     rng = np.random.default_rng(seed)
     by = rng.integers(documents, size=rows)
     sums, counts = rng.random((rows, 2)), rng.random((rows, 2)) + 0.1
-    found = stats.ratio(zip(sums, counts, strict=True), by, seed=seed)
+    ratios = stats.ratio(zip(sums, counts, strict=True), by, seed=seed)
     weights = stats.resampled(range(documents), seed)
     for replicate in (0, 1, 2, 77):
         top, bottom = np.zeros(2), np.zeros(2)
@@ -49,18 +49,18 @@ def test_ratios_are_those_of_loops(rows, documents, seed):
             top += weights[replicate, by[row]] * sums[row]
             bottom += weights[replicate, by[row]] * counts[row]
         if bottom.all():
-            there = found.value if replicate == 0 else found.replicates[replicate - 1]
+            there = ratios.value if replicate == 0 else ratios.replicates[replicate - 1]
             np.testing.assert_allclose(there, top / bottom)
 
 
 def test_a_permutation_counts_the_best_of_all_candidates():
     differences = np.random.default_rng(0).normal(0, 1, (3, 7))
     differences[0] += 2
-    found = stats.max_t(differences, permutations=500, seed=1)
+    p_values = stats.max_t(differences, permutations=500, seed=1)
     signs = np.random.default_rng(1).choice(np.float32([-1, 1]), (500, 7))
     for candidate in range(3):
-        reached = sum(max((row * one).sum() for one in differences) >= differences[candidate].sum() for row in signs)
-        assert found[candidate] == pytest.approx((1 + reached) / 501, abs=2e-3)
+        reached = sum(max((row * gap).sum() for gap in differences) >= differences[candidate].sum() for row in signs)
+        assert p_values[candidate] == pytest.approx((1 + reached) / 501, abs=2e-3)
     factors = [stats.widened(units) for units in range(2, 31)]
     assert sorted(factors, reverse=True) == factors
 
@@ -84,10 +84,10 @@ def test_a_share_of_none_or_all_has_the_bound_of_the_binomial(documents, rows):
     by = np.repeat(np.arange(documents + 1), rows)
     hits = np.stack([np.zeros(len(by)), np.ones(len(by)), np.arange(len(by)) % 2], 1)
     hits[by == documents] = np.nan  # says nothing
-    found = stats.mean(hits, by)
-    assert (1 - found.high[0]) ** documents == pytest.approx(0.025) and found.low[0] == 0
-    assert found.low[1] == pytest.approx(1 - found.high[0]) and found.high[1] == 1
-    assert stats.stack([found[0], found[0]]).mean().high == pytest.approx(found[0].high)
+    shares = stats.mean(hits, by)
+    assert (1 - shares.high[0]) ** documents == pytest.approx(0.025) and shares.low[0] == 0
+    assert shares.low[1] == pytest.approx(1 - shares.high[0]) and shares.high[1] == 1
+    assert stats.stack([shares[0], shares[0]]).mean().high == pytest.approx(shares[0].high)
 
 
 @given(st.integers(2, 12), st.integers(0, 10_000))
@@ -97,18 +97,18 @@ def test_words_of_texts_of_any_length_count_alike(texts, seed):
     values[0] = np.full((2, 3, 1), np.nan)
     by = rng.integers(3, size=texts)
     words = [value.shape[-1] for value in values]
-    found, flat = stats.mean(values, by, axis=-1), np.moveaxis(np.concatenate(values, -1), -1, 0)
-    slow = stats.mean(flat, np.repeat(by, words)) if sum(words) > 1 else found
+    by_text, flat = stats.mean(values, by, axis=-1), np.moveaxis(np.concatenate(values, -1), -1, 0)
+    slow = stats.mean(flat, np.repeat(by, words)) if sum(words) > 1 else by_text
     asked = np.isin(np.unique(by), np.repeat(by, words))
-    np.testing.assert_allclose(found.value, slow.value)
+    np.testing.assert_allclose(by_text.value, slow.value)
     if asked.all():
-        np.testing.assert_allclose(found.high, slow.high)
+        np.testing.assert_allclose(by_text.high, slow.high)
 
 
 def test_texts_know_their_documents():
     texts = [records.Sentence("s", ("a",), document=document) for document in (4, 4, 7, 9)]
-    one, other = stats.mean([0.1, 0.2, 0.6, 0.3], texts), stats.mean([0.1, 0.2, 0.6, 0.3], [4, 4, 7, 9])
-    assert (one.low, one.high, one.sample) == (other.low, other.high, (0, (4, 7, 9)))
+    of_texts, other = stats.mean([0.1, 0.2, 0.6, 0.3], texts), stats.mean([0.1, 0.2, 0.6, 0.3], [4, 4, 7, 9])
+    assert (of_texts.low, of_texts.high, of_texts.sample) == (other.low, other.high, (0, (4, 7, 9)))
     with pytest.raises(ValueError, match="1 rows and 3 documents"):
         stats.mean([0.3], [0, 1, 2])
     with pytest.raises(TypeError):
@@ -117,37 +117,37 @@ def test_texts_know_their_documents():
 
 def test_differences_are_paired():
     base = np.random.default_rng(2).normal(size=40) * 10
-    one, two = stats.mean(base + 1.0, range(40)), stats.mean(base, range(40))
-    difference = one - two
+    raised, plain = stats.mean(base + 1.0, range(40)), stats.mean(base, range(40))
+    difference = raised - plain
     assert difference.value == pytest.approx(1.0)
-    assert difference.high - difference.low < 1e-9 < one.high - one.low
+    assert difference.high - difference.low < 1e-9 < raised.high - raised.low
     table = stats.mean(np.stack([base, base - 1], 1), range(40))
-    assert (table - two).value.tolist() == pytest.approx([0, -1]), "a number and an array pair as well"
+    assert (table - plain).value.tolist() == pytest.approx([0, -1]), "a number and an array pair as well"
 
 
 @pytest.mark.parametrize("pair", [lambda a, b: a - b, lambda a, b: a / b])
 def test_what_is_no_pair_has_no_difference(pair):
     base = np.random.default_rng(3).random(20)
-    one = stats.mean(base, range(20))
+    whole = stats.mean(base, range(20))
     for other in (stats.mean(base[1:], range(1, 20)), stats.mean(base, range(20), seed=1)):
         with pytest.raises(ValueError, match="different documents"):
-            pair(one, other)
+            pair(whole, other)
     with pytest.raises(ValueError, match="recorded"):
-        pair(one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high}))
+        pair(whole, Estimate.from_record({"value": whole.value, "low": whole.low, "high": whole.high}))
 
 
 def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
     rng = np.random.default_rng(0)
-    one, two = (Estimate.of(rng.random((2, 3)), rng.random((40, 2, 3))) for _ in range(2))
+    first, second = (Estimate.of(rng.random((2, 3)), rng.random((40, 2, 3))) for _ in range(2))
     for axis in (-1, -2, (-2, -1)):
-        slow = np.array([replicate.mean(axis) for replicate in one.replicates])
-        assert np.allclose(one.mean(axis).low, np.percentile(slow, 2.5, axis=0))
-        assert np.allclose(one.mean(axis).value, one.value.mean(axis))
-    both = stats.stack([one, two])
-    assert both.value.shape == (2, 2, 3) and np.array_equal(both[1].low, two.low)
-    assert np.array_equal(both.replicates[7, 1], two.replicates[7])
-    bare = stats.stack([one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high})])
-    assert bare.replicates.shape == (0, 2, 2, 3) and np.array_equal(bare.high[1], one.high)
+        slow = np.array([replicate.mean(axis) for replicate in first.replicates])
+        assert np.allclose(first.mean(axis).low, np.percentile(slow, 2.5, axis=0))
+        assert np.allclose(first.mean(axis).value, first.value.mean(axis))
+    both = stats.stack([first, second])
+    assert both.value.shape == (2, 2, 3) and np.array_equal(both[1].low, second.low)
+    assert np.array_equal(both.replicates[7, 1], second.replicates[7])
+    bare = stats.stack([first, Estimate.from_record({"value": first.value, "low": first.low, "high": first.high})])
+    assert bare.replicates.shape == (0, 2, 2, 3) and np.array_equal(bare.high[1], first.high)
 
 
 def test_a_sample_keeps_its_order_and_its_seed():
@@ -161,8 +161,8 @@ def test_a_sample_keeps_its_order_and_its_seed():
 def test_a_difference_of_shares_stays_possible():
     documents = [0, 0, 1, 1, 2]
     right, wrong = np.array([1.0, 1, 1, 0, 1]), np.array([0.0, 0, 0, 0, 1])
-    one, other = (stats.mean(values, documents) for values in (right, wrong))
-    difference = one - other
+    share, other = (stats.mean(values, documents) for values in (right, wrong))
+    difference = share - other
     assert -1 <= difference.low < difference.value < difference.high <= 1
     assert Estimate.of(difference.value, difference.replicates, 3).high > 1, "it would be wider than that"
     longer = stats.mean(3 * right, documents) - stats.mean(wrong, documents)

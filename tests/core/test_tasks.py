@@ -39,9 +39,9 @@ class Knows(adapters.Head):
     [("qa", 496), ("paraphrase", 340), ("entailment", 400), ("rte", 400), ("mlm", 200), ("keywords", 100)],
 )
 def test_examples_of_the_book_tier(task, count):
-    found = tasks.examples(task, "encyclopedia")
-    assert len(found) == count and len({e.document for e in found}) == 100
-    assert {e.label for e in found} == ({""} if task in ("mlm", "qa", "keywords") else set(adapters.LABELS[task]))
+    listed = tasks.examples(task, "encyclopedia")
+    assert len(listed) == count and len({e.document for e in listed}) == 100
+    assert {e.label for e in listed} == ({""} if task in ("mlm", "qa", "keywords") else set(adapters.LABELS[task]))
     few = tasks.examples(task, "encyclopedia", limit=10, seed=3)
     assert len(few) == 10 and few == tasks.examples(task, "encyclopedia", limit=10, seed=3)
 
@@ -65,22 +65,22 @@ def test_questions_on_one_article_have_paragraphs_for_documents(tmp_path, titles
         for i, c in asked
     ]
     data = [rows] if titles == 1 else [rows[:2], rows[2:]]
-    content = {"data": [{"title": str(n), "paragraphs": one} for n, one in enumerate(data)]}
+    content = {"data": [{"title": str(n), "paragraphs": paragraphs} for n, paragraphs in enumerate(data)]}
     (tmp_path / "q.json").write_text(json.dumps(content), "utf-8")
-    found = tasks.examples("qa", str(tmp_path / "q.json"))
-    assert [e.document for e in found] == documents
+    questions = tasks.examples("qa", str(tmp_path / "q.json"))
+    assert [e.document for e in questions] == documents
 
 
 def test_masks_and_samples_are_drawn_alike_with_every_version_of_the_libraries(minilm):
     """Else a record is of other words wherever it is repeated: NumPy's generators may change from version to version."""
     examples = tasks.examples("mlm", "encyclopedia", limit=3, seed=0)
     asked = list(tasks.batches(minilm, examples, batch_size=1, max_length=64, seed=0))
-    places = {one.example[0]: (one.targets[0] != tasks.IGNORED).nonzero().flatten().tolist() for one in asked}
+    places = {batch.example[0]: (batch.targets[0] != tasks.IGNORED).nonzero().flatten().tolist() for batch in asked}
     assert [example.id for example in examples] == ["102", "126", "168"]
     assert places[0] == [5, 9, 17, 21, 28, 36, 44, 53, 54] and places[2] == [9, 13, 14, 17, 27, 44, 46, 58, 60]
-    assert {one.example[0]: int(one.batch.ids.sum()) for one in asked} == {0: 172873, 1: 273442, 2: 251801}
+    assert {batch.example[0]: int(batch.batch.ids.sum()) for batch in asked} == {0: 172873, 1: 273442, 2: 251801}
     other = tasks.batches(minilm, examples, batch_size=1, max_length=64, seed=1)
-    assert not any(torch.equal(one.targets, two.targets) for one, two in zip(asked, other, strict=True))
+    assert not any(torch.equal(batch.targets, again.targets) for batch, again in zip(asked, other, strict=True))
 
 
 def test_masks_follow_berts_rule(small_encoder):
@@ -114,12 +114,12 @@ def test_unknown_words_are_never_asked_about(small_encoder):
 
 @pytest.mark.parametrize("max_length", [40, 64])
 def test_windows_cover_the_context_and_overlap(minilm, max_length):
-    found = inputs.windows(minilm, QUESTIONS[1], 7, max_length)
-    assert len(found) > 3 and all(w.example == 7 for w in found)
-    assert found[0].start == 0 and found[-1].start + len(found[-1].texts[1]) == len(LONG)
-    for before, after in itertools.pairwise(found):
+    windows = inputs.windows(minilm, QUESTIONS[1], 7, max_length)
+    assert len(windows) > 3 and all(w.example == 7 for w in windows)
+    assert windows[0].start == 0 and windows[-1].start + len(windows[-1].texts[1]) == len(LONG)
+    for before, after in itertools.pairwise(windows):
         assert before.start < after.start < before.start + len(before.texts[1]), "they move on and overlap"
-    for w in found:
+    for w in windows:
         assert LONG[w.start : w.start + len(w.texts[1])] == w.texts[1]
         assert w.start == 0 or not LONG[w.start - 1].isalnum() or not LONG[w.start].isalnum(), "between words"
         assert len(minilm.tokenizer(*w.texts)["input_ids"]) <= max_length
@@ -176,8 +176,8 @@ def test_losses_against_loops(small_encoder):
     for task, known in GIVEN.items():
         encoder = encoders.with_new_head(small_encoder("bert", max_position_embeddings=512), task)
         for asked in tasks.batches(encoder, known, batch_size=2, max_length=64):
-            logits, found = encoder.logits(asked.batch), tasks.losses(encoder, asked)
-            for row in range(len(found)):
+            logits, losses = encoder.logits(asked.batch), tasks.losses(encoder, asked)
+            for row in range(len(losses)):
                 if task == "paraphrase":
                     expected = -logits[row].log_softmax(-1)[asked.targets[row]]
                 elif task in ("mlm", "keywords"):
@@ -190,7 +190,7 @@ def test_losses_against_loops(small_encoder):
                     if first != IGNORED:
                         chances = logits[row, inside].log_softmax(0)
                         expected = -(chances[inside.index(first), 0] + chances[inside.index(last), 1]) / 2
-                torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(losses[row], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
@@ -207,9 +207,9 @@ def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encode
     torch.testing.assert_close(tasks.losses(turned, asked), tasks.losses(encoder, asked))
     chances = encoder.logits(asked.batch).softmax(-1)
     expected = -torch.stack([chances[0, 0], 1 - chances[1, 0], 1 - chances[2, 0]]).log()
-    for one in (encoder, turned):
-        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, examples("rte")))), expected)
-        scores = tasks.score(one, examples("rte"))
+    for version in (encoder, turned):
+        torch.testing.assert_close(tasks.losses(version, next(tasks.batches(version, examples("rte")))), expected)
+        scores = tasks.score(version, examples("rte"))
         np.testing.assert_allclose(scores.values["loss"], expected.detach().numpy(), rtol=1e-4)
         assert [p == "entailment" for p in scores.predictions] == (chances[:, 0] > 0.5).tolist()
 
@@ -217,13 +217,13 @@ def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encode
 @pytest.mark.parametrize("task", list(GIVEN))
 def test_batches_and_padding_do_not_matter(small_encoder, task):
     encoder = encoders.with_new_head(small_encoder("bert", max_position_embeddings=512), task)
-    one, four = (tasks.score(encoder, GIVEN[task], batch_size=size, max_length=64) for size in (1, 4))
-    assert one.predictions.tolist() == four.predictions.tolist()
-    for name in one.values:
-        np.testing.assert_allclose(one.values[name], four.values[name], rtol=1e-4, atol=1e-5)
+    single, four = (tasks.score(encoder, GIVEN[task], batch_size=size, max_length=64) for size in (1, 4))
+    assert single.predictions.tolist() == four.predictions.tolist()
+    for name in single.values:
+        np.testing.assert_allclose(single.values[name], four.values[name], rtol=1e-4, atol=1e-5)
     alone = [tasks.score(encoder, [e], max_length=64).mean() for e in GIVEN[task]]
     if task != "mlm":  # there the mask depends on the example's number
-        np.testing.assert_allclose(one.values[next(iter(one.values))], alone, rtol=1e-4)
+        np.testing.assert_allclose(single.values[next(iter(single.values))], alone, rtol=1e-4)
 
 
 def test_masked_accuracy_is_right_over_hidden(small_encoder):

@@ -132,11 +132,11 @@ def test_a_text_is_cut_and_padded_on_the_right_whoever_saved_the_tokenizer(sound
     file = folder / "tokenizer_config.json"
     left = {"truncation_side": "left", "padding_side": "left"}
     file.write_text(json.dumps(json.loads(file.read_text()) | left))
-    one, other = (encoders.load(str(f), device="cpu") for f in (sound, folder))
-    cut = [tokens.encode(e, ["a b c d e f", "a"], max_length=5, truncate=True) for e in (one, other)]
+    usual, other = (encoders.load(str(f), device="cpu") for f in (sound, folder))
+    cut = [tokens.encode(e, ["a b c d e f", "a"], max_length=5, truncate=True) for e in (usual, other)]
     assert cut[0].tokens == cut[1].tokens == (("[CLS]", "a", "b", "c", "[SEP]"), ("[CLS]", "a", "[SEP]"))
     before = other.state
-    assert before == one.state
+    assert before == usual.state
     other.tokenizer.model_input_names = ["input_ids", "attention_mask"]  # then no token types are given
     assert other.state != before
 
@@ -146,10 +146,10 @@ def test_a_checkpoint_with_a_head_and_without_a_pooler_loads_twice_the_same(fold
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    one = encoders.load(str(folder), device="cpu")
+    first = encoders.load(str(folder), device="cpu")
     assert torch.equal(torch.rand(1), expected), "the caller's generator is as it was"
-    two = encoders.load(str(folder), device="cpu")
-    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+    second = encoders.load(str(folder), device="cpu")
+    assert all(torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True))
     reweigh(folder, lambda w: w.update({"bert.encoder.layer.7.output.dense.bias": torch.zeros(32)}))
     with pytest.raises(models.DamagedModel, match=r"unknown bert\.encoder\.layer\.7"):
         encoders.load(str(folder), device="cpu")
@@ -200,7 +200,7 @@ def test_a_text_unknown_to_the_vocabulary_is_said(sound, share, recwarn):
     encoder = encoders.load(str(sound), device="cpu")
     texts = ["a b c d ж" if n < share * 20 * 5 / 2 else "a b c d e" for n in range(20)]
     assert len(list(tokens.batches(encoder, texts, batch_size=4))) == 5
-    said = [str(w.message) for w in recwarn if w.category is tokens.UnknownWords]
-    assert len(said) == (share > 0)
-    if said:
-        assert re.match(r"10% of 100 tokens are unknown to the vocabulary of .*\[UNK\]; said above 5%", said[0])
+    messages = [str(w.message) for w in recwarn if w.category is tokens.UnknownWords]
+    assert len(messages) == (share > 0)
+    if messages:
+        assert re.match(r"10% of 100 tokens are unknown to the vocabulary of .*\[UNK\]; said above 5%", messages[0])

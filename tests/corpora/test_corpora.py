@@ -20,8 +20,8 @@ def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
 
 def test_segments_are_neighbouring_paragraphs_of_one_article(tmp_path):
     corpus = corpora.read(str(written(tmp_path, ARTICLE, ARTICLE | {"id": "b", "paragraphs": ["Four.", "Five."]})))
-    found = corpora.segments(corpus)
-    assert [(*s.texts, s.document) for s in found] == [
+    segments = corpora.segments(corpus)
+    assert [(*s.texts, s.document) for s in segments] == [
         ("One.", "Two.", 0),
         ("Two.", "Three.", 0),
         ("Four.", "Five.", 1),

@@ -54,8 +54,8 @@ def test_of_a_folder_one_of_each_twin_is_read(tmp_path, capsys):
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["a_gold_conll", "b_auto_conll"]
     shutil.copy(DATA / "twice.conllu", tmp_path / "C.CONLLU")
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["C.CONLLU"]
-    said = capsys.readouterr().out
-    assert "1 files *_auto_conll are not read" in said and "3 files in other columns (*conll) are not read" in said
+    shown = capsys.readouterr().out
+    assert "1 files *_auto_conll are not read" in shown and "3 files in other columns (*conll) are not read" in shown
 
 
 def test_words_without_a_token_keep_their_places(minilm, capsys):
@@ -76,8 +76,8 @@ def test_words_without_a_token_keep_their_places(minilm, capsys):
 
 
 def test_questions_without_answers_and_in_other_units(capsys):
-    found = corpora.questions(str(DATA / "questions.json"))
-    assert [(q.id, q.answers[0]) for q in found] == [
+    questions = corpora.questions(str(DATA / "questions.json"))
+    assert [(q.id, q.answers[0]) for q in questions] == [
         ("a", corpora.Answer("clerk", 6)),
         ("c", corpora.Answer("it", 20)),
     ]
@@ -91,9 +91,9 @@ def test_questions_without_answers_and_in_other_units(capsys):
 def test_windows_end_also_inside_a_long_word(small_encoder, context):
     encoder = small_encoder("roberta")
     example = Example("qa", "q", 0, ("Who?", context), answers=(corpora.Answer(context[-5:], len(context) - 5),))
-    found = inputs.windows(encoder, example, 0, 32)
-    covered = {n for w in found for n in range(w.start, w.start + len(w.texts[1]))}
-    assert len(found) > 1 and any(w.answer for w in found)
+    windows = inputs.windows(encoder, example, 0, 32)
+    covered = {n for w in windows for n in range(w.start, w.start + len(w.texts[1]))}
+    assert len(windows) > 1 and any(w.answer for w in windows)
     assert {n for n, c in enumerate(context) if c != " "} <= covered
 
 

@@ -30,16 +30,16 @@ def written(file, documents: dict[str, int] | int, *, tag="NOUN", tree=True, wor
     return str(file)
 
 
-def sentences_of(found) -> list[tuple[str, ...]]:
-    return [s.words for d in found for s in d.sentences]
+def sentences_of(documents) -> list[tuple[str, ...]]:
+    return [s.words for d in documents for s in d.sentences]
 
 
 def apart(name: str) -> list[int]:
     """How many sentences each part has, after making sure that no two parts share any, and that none is lost."""
-    found = [set(sentences_of(corpora.documents(name, part))) for part in treebanks.PARTS]
-    assert all(not one & other for one, other in combinations(found, 2)) and all(found)
-    assert set.union(*found) == set(sentences_of(corpora.documents(name)))
-    return [len(one) for one in found]
+    parts = [set(sentences_of(corpora.documents(name, part))) for part in treebanks.PARTS]
+    assert all(not part & other for part, other in combinations(parts, 2)) and all(parts)
+    assert set.union(*parts) == set(sentences_of(corpora.documents(name)))
+    return [len(part) for part in parts]
 
 
 def test_a_path_is_never_train_and_test_at_once(tmp_path):
@@ -89,14 +89,14 @@ def test_three_files_and_folders_keep_their_parts(tmp_path):
 
 @pytest.mark.parametrize("how", ["twice", "copied", "two"])
 def test_one_document_in_two_parts_is_refused(tmp_path, how):
-    one, other = (written(tmp_path / f"{n}.conllu", {f"{n}{k}": 3 for k in range(5)}) for n in "ab")
-    copy = shutil.copy(one, tmp_path / "copy.conllu")
-    given = {"twice": f"{one},{other},{one}", "copied": f"{one},{other},{copy}", "two": f"{one},{other}"}[how]
+    file, other = (written(tmp_path / f"{n}.conllu", {f"{n}{k}": 3 for k in range(5)}) for n in "ab")
+    copy = shutil.copy(file, tmp_path / "copy.conllu")
+    given = {"twice": f"{file},{other},{file}", "copied": f"{file},{other},{copy}", "two": f"{file},{other}"}[how]
     says = {"two": "2 paths with commas between"}.get(how, "'a0' of test stands in train as well")
     with pytest.raises(CorpusError, match=says):
         corpora.documents(given, "test")
     with pytest.raises(CorpusError, match="no such file"):
-        corpora.documents(f"{one},{other},{tmp_path}/nowhere.conllu", "test")
+        corpora.documents(f"{file},{other},{tmp_path}/nowhere.conllu", "test")
 
 
 def test_copies_of_a_document_stay_together(tmp_path):
@@ -129,8 +129,8 @@ def test_mentions_without_tags_have_kinds_by_form(tmp_path):
         rows += [f"book\t0\t{n}\t{w}" + 7 * "\t_" + f"\t{marks.get(n, '_')}" for n, w in enumerate(words)] + [""]
     file = tmp_path / "book_conll"
     file.write_text("\n".join([*rows, "#end document", ""]), "utf-8")
-    found = corpora.documents(str(file))
-    kinds = {surface(d, m): m.kind for d in found for m in d.mentions}
+    documents = corpora.documents(str(file))
+    kinds = {surface(d, m): m.kind for d in documents for m in d.mentions}
     assert kinds == {"Emma": "proper", "her": "pronoun", "her old friend": "nominal", "she": "pronoun"}
     _, note = corpora.notes(str(file))
     assert note.startswith("80 of 80 mentions have no part-of-speech tag: ")
@@ -153,12 +153,12 @@ def text(file, *counts, titled=True) -> str:
 @pytest.mark.parametrize("count", [8, 33])
 def test_a_text_of_one_article_has_two_halves(tmp_path, count, titled):
     corpus = corpora.read(text(tmp_path / "one.txt", count, titled=titled))
-    found = corpora.segments(corpus)
-    halves = [{p for s in found if s.document % 2 == n for p in s.texts} for n in (0, 1)]
+    pairs = corpora.segments(corpus)
+    halves = [{p for s in pairs if s.document % 2 == n for p in s.texts} for n in (0, 1)]
     assert len(halves[0] | halves[1]) == count and not halves[0] & halves[1], "no paragraph is in both"
-    assert len({s.document for s in found}) >= 4
+    assert len({s.document for s in pairs}) >= 4
     (note,) = corpora.notes(corpus)
-    assert note == corpus.parts and f"one article, so {len({s.document for s in found})} runs of its {count}" in note
+    assert note == corpus.parts and f"one article, so {len({s.document for s in pairs})} runs of its {count}" in note
 
 
 def test_articles_of_one_paragraph_do_not_empty_a_half(tmp_path):
@@ -170,10 +170,10 @@ def test_articles_of_one_paragraph_do_not_empty_a_half(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("counts", "found"), [((1, 1), "longest has 1 par"), ((7,), "longest has 7"), ((1, 2), "longest has 2")]
+    ("counts", "problem"), [((1, 1), "longest has 1 par"), ((7,), "longest has 7"), ((1, 2), "longest has 2")]
 )
-def test_too_little_text_is_refused_at_once(tmp_path, counts, found):
-    with pytest.raises(CorpusError, match=rf"{found}.*text of several articles.*or one of 8 paragraphs"):
+def test_too_little_text_is_refused_at_once(tmp_path, counts, problem):
+    with pytest.raises(CorpusError, match=rf"{problem}.*text of several articles.*or one of 8 paragraphs"):
         corpora.segments(corpora.read(text(tmp_path / "small.txt", *counts)))
 
 
@@ -183,12 +183,12 @@ def test_a_readers_own_is_named_as_such(tmp_path):
     own, known = corpora.read(str(file)), corpora.read("encyclopedia")
     assert (own.name, own.own, own.sha256) == ("mine", True, known.sha256)
     assert (known.name, known.own) == ("encyclopedia", False)
-    found = corpora.own(treebank=["encyclopedia", str(TREEBANK)], text=str(file), pairs="mrpc")
-    assert [(one.name, one.own) for one in found] == [("treebank", True), ("mine", True)]
-    assert found[0].parts == treebanks.in_parts(str(TREEBANK))[1]
+    listed = corpora.own(treebank=["encyclopedia", str(TREEBANK)], text=str(file), pairs="mrpc")
+    assert [(corpus.name, corpus.own) for corpus in listed] == [("treebank", True), ("mine", True)]
+    assert listed[0].parts == treebanks.in_parts(str(TREEBANK))[1]
     three = ",".join(str(TREEBANK / f"{part}.conllu") for part in treebanks.PARTS)
-    one, other = (corpora.provenance(n, "treebank", *treebanks.PARTS) for n in (three, "encyclopedia"))
-    assert one.name == "train.conllu, dev.conllu, test.conllu" and one.sha256 == other.sha256
+    joined, other = (corpora.provenance(n, "treebank", *treebanks.PARTS) for n in (three, "encyclopedia"))
+    assert joined.name == "train.conllu, dev.conllu, test.conllu" and joined.sha256 == other.sha256
 
 
 def test_paths_hold_from_any_folder(tmp_path, monkeypatch):
@@ -197,10 +197,10 @@ def test_paths_hold_from_any_folder(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     given = {"corpus": "x,y.txt", "treebank": "a.conllu, b.conllu,./c.conllu", "coreference": "a.conllu,nowhere"}
     given |= {"texts": {"mlm": "a.conllu", "qa": "encyclopedia"}, "profile": "book", "questions": "", "limit": 3}
-    found = sources.absolute(given)
-    assert found["corpus"] == f"{tmp_path}/x,y.txt"
-    assert found["treebank"] == ",".join(f"{tmp_path}/{n}.conllu" for n in "abc")
-    assert found["texts"] == {"mlm": f"{tmp_path}/a.conllu", "qa": "encyclopedia"}, "a name of the catalogue is one"
-    assert {k: found[k] for k in ("coreference", "profile", "questions", "limit")} == {
+    paths = sources.absolute(given)
+    assert paths["corpus"] == f"{tmp_path}/x,y.txt"
+    assert paths["treebank"] == ",".join(f"{tmp_path}/{n}.conllu" for n in "abc")
+    assert paths["texts"] == {"mlm": f"{tmp_path}/a.conllu", "qa": "encyclopedia"}, "a name of the catalogue is one"
+    assert {k: paths[k] for k in ("coreference", "profile", "questions", "limit")} == {
         k: given[k] for k in ("coreference", "profile", "questions", "limit")
     }

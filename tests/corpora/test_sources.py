@@ -145,8 +145,8 @@ def test_pairs_of_a_saved_set(tmp_path):
         "validation": datasets.Dataset.from_dict(columns, features),
     }
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "nli")
-    found = corpora.pairs(str(tmp_path / "nli"), task="nli")
-    assert [(p.first, p.second, p.label) for p in found] == [
+    pairs = corpora.pairs(str(tmp_path / "nli"), task="nli")
+    assert [(p.first, p.second, p.label) for p in pairs] == [
         ("A dog ran.", "D.", "neutral"),
         ("C.", "F.", "contradiction"),
     ]

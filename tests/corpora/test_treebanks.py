@@ -70,6 +70,6 @@ def test_stanford_relations(name):
 
 
 def test_possessive_marks():
-    found = sentence("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root")
-    assert treebanks.possessive(found, 0) == 1 == treebanks.possessive(treebanks.stanford(found), 0)
-    assert treebanks.possessive(found, 2) is None
+    tree = sentence("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root")
+    assert treebanks.possessive(tree, 0) == 1 == treebanks.possessive(treebanks.stanford(tree), 0)
+    assert treebanks.possessive(tree, 2) is None

@@ -153,4 +153,4 @@ def test_without_a_script_everything_is_there_to_read(page):
     tab = page(scatter(), steps(), java_script_enabled=False)
     for what, count in ((".point", 4), ("details", 3)):
         assert tab.locator(what).count() == count
-        assert all(one.bounding_box()["width"] > 5 for one in tab.locator(what).all())
+        assert all(element.bounding_box()["width"] > 5 for element in tab.locator(what).all())

@@ -11,10 +11,10 @@ MODEL = "minilm"
 
 def records():
     """The records of the book, each with a table of its own that a test may change."""
-    found = {chapter: copy.copy(recorded) for chapter, recorded in head_profiles.records_of(MODEL).items()}
-    for recorded in found.values():
+    known = {chapter: copy.copy(recorded) for chapter, recorded in head_profiles.records_of(MODEL).items()}
+    for recorded in known.values():
         recorded.table = recorded.table.copy()
-    return found
+    return known
 
 
 def find(name, known):
@@ -23,10 +23,10 @@ def find(name, known):
 
 
 def test_the_heads_are_those_that_chapters_single_out():
-    profiles = {one.speciality: one for one in head_profiles.of(MODEL)}
+    profiles = {profile.speciality: profile for profile in head_profiles.of(MODEL)}
     assert 3 <= len(profiles) <= 5
-    for one in profiles.values():
-        assert len(one.facts) >= 2, one
+    for profile in profiles.values():
+        assert len(profile.facts) >= 2, profile
     row = results.recorded("coreference_heads").row("one_head", of="all")
     assert profiles["antecedent"].head == (row.layer - 1, row["head"] - 1)
     assert f"{100 * row.value:.0f}\N{NO-BREAK SPACE}%" in profiles["antecedent"].facts["05"]
@@ -49,10 +49,10 @@ def test_no_head_is_singled_out_where_the_simple_baseline_is_as_good(name):
 
 
 def test_a_card_grows_and_is_safe():
-    one = head_profiles.of(MODEL)[0]
-    early, late = one.card("02"), one.card("13")
-    assert early.count("<li>") == 1 and late.count("<li>") == len(one.facts)
-    assert one.card("01").count("<li>") == 0
+    profile = head_profiles.of(MODEL)[0]
+    early, late = profile.card("02"), profile.card("13")
+    assert early.count("<li>") == 1 and late.count("<li>") == len(profile.facts)
+    assert profile.card("01").count("<li>") == 0
     known = records()
     head = find("object", known)[0]
     known["04"].table = known["04"].table.replace({"of": {"obj": "<b>obj</b>"}})
@@ -61,8 +61,8 @@ def test_a_card_grows_and_is_safe():
 
 def test_a_chapter_shows_whom_it_adds_to_and_the_last_one_all():
     cards = {chapter: head_profiles.show(chapter, MODEL).data for chapter in ("05", "14")}
-    for one in head_profiles.of(MODEL):
-        assert one.card("14") in cards["14"] and (one.card("05") in cards["05"]) == ("05" in one.facts)
+    for profile in head_profiles.of(MODEL):
+        assert profile.card("14") in cards["14"] and (profile.card("05") in cards["05"]) == ("05" in profile.facts)
     assert "Nothing is recorded" in head_profiles.show("05", "nobody").data
 
 

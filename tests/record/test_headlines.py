@@ -26,23 +26,23 @@ def points(chapter: str) -> list[str]:
     text = next((cell.source for cell in cells if re.search("^## Summary", cell.source, re.M)), None)
     assert text, f"{chapter} has no '## Summary'"
     part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0].split("\n## ")[0]
-    said = [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
-    return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in said]
+    listed = [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
+    return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in listed]
 
 
 @pytest.mark.parametrize("chapter", [c for c in notebooks.chapters() if c not in UNMEASURED])
 def test_every_point_of_a_summary_is_a_headline(chapter):
-    found, told = points(chapter), [claim.claim for claim in CHAPTERS[chapter]["headlines"]]
-    assert 3 <= len(found) <= 7
-    for point in found:
+    stated, told = points(chapter), [claim.claim for claim in CHAPTERS[chapter]["headlines"]]
+    assert 3 <= len(stated) <= 7
+    for point in stated:
         first = any(point == text or point.startswith((f"{text} ", f"{text}\n")) for text in told)
         assert first or point.startswith(APART), f"no headline of {chapter} is the first sentence of {point!r}"
     for text in told:
-        assert any(point.startswith(text) for point in found), f"{text!r} is not in the summary of {chapter}"
+        assert any(point.startswith(text) for point in stated), f"{text!r} is not in the summary of {chapter}"
     assert told, "a chapter that measures claims something"
 
 
-@pytest.mark.parametrize("chapter", [c for c, said in CHAPTERS.items() if said["headlines"]])
+@pytest.mark.parametrize("chapter", [c for c, claims in CHAPTERS.items() if claims["headlines"]])
 def test_every_headline_holds_and_no_control_shows_it(chapter):
     """In the run that it names, and in every other run of the model of the pages that has its number; some in mpnet's, too."""
     for run in (BOOK, FULL, MPNET)[: 2 + (chapter in OF_MPNET)]:
@@ -84,17 +84,17 @@ def test_the_front_pages_say_what_is_recorded():
         )
         assert f"`[CLS]` gets {100 * cls:.0f} %, {times:.0f} times its even share" in text
         assert f"all {int(random[KEY_WORDS[0]].iloc[0])} heads seem to pick out key words" in text
-        said = "into {} statements that our numbers can judge. On two sentence encoders {} hold and {} fail, {} come out mixed, and {} are undecided. Another {} come true"
-        assert said.format(sum(counts), *counts) in text
+        sentence = "into {} statements that our numbers can judge. On two sentence encoders {} hold and {} fail, {} come out mixed, and {} are undecided. Another {} come true"
+        assert sentence.format(sum(counts), *counts) in text
     holding = findings[verdicts == scoreboard.HOLDS]
     counting = board[board.counts & (board.control == "")].set_index(["chapter", "claim"])
     by_model = counting.verdict[counting.index.isin(holding.index)].groupby(level=[0, 1]).agg(list).tolist()
     both, alone = by_model.count([scoreboard.HOLDS] * 2), by_model.count([scoreboard.HOLDS])
-    said = f"Of the {counts[0]}, {both} hold in both encoders, {counts[0] - both - alone} in one while the other leaves them open, and {alone} were"
-    assert said in (places.ROOT / "book" / "intro.md").read_text("utf-8")
+    sentence = f"Of the {counts[0]}, {both} hold in both encoders, {counts[0] - both - alone} in one while the other leaves them open, and {alone} were"
+    assert sentence in (places.ROOT / "book" / "intro.md").read_text("utf-8")
     tables = holding.row.map(lambda claim: claim.paper in ("clark2019 table1", "clark2019 table2")).sum()
     secondary = findings.row[findings.row.map(lambda claim: "via" in claim.source)]
     page = (places.ROOT / "book" / "scoreboard.md").read_text("utf-8")
     assert f"Of the {counts[0]} that hold, {tables} are rows of two tables" in page
-    said = f"And {len(secondary)} of all statements, {(secondary.index.get_level_values(0) == '11_head_importance').sum()} of them in chapter 11"
-    assert said in page
+    sentence = f"And {len(secondary)} of all statements, {(secondary.index.get_level_values(0) == '11_head_importance').sum()} of them in chapter 11"
+    assert sentence in page

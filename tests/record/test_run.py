@@ -35,15 +35,15 @@ def test_what_is_recorded_is_given_back_and_read_back(run):
     run.number("best_specialist", 0.5, head=(2, 4), of="cls", control=0.1, against="a baseline")
     run.save()
     back = results.recorded("surface_patterns", profile="smoke")
-    for one in (run.recorded, back):
-        np.testing.assert_allclose(one.array(SHARE), shares.value, atol=1e-6)
-        np.testing.assert_allclose(one.array(SHARE, column="low"), shares.low, atol=1e-6)
-        assert (one.array(SHARE, column="control") == 0.25).all() and one.row("sink").label == "[CLS]"
-        assert one.array(ENTROPY).tolist() == [1] * 6
-        found = one.number("times_even_share", of="cls")
-        assert (found.value, found.low, found.high) == (3.0, 2.9, 3.1)
-        assert one.number("times_even_share", of="sep").low == 1.0
-        assert one.row("best_specialist", head=(2, 4)).against == "a baseline"
+    for record in (run.recorded, back):
+        np.testing.assert_allclose(record.array(SHARE), shares.value, atol=1e-6)
+        np.testing.assert_allclose(record.array(SHARE, column="low"), shares.low, atol=1e-6)
+        assert (record.array(SHARE, column="control") == 0.25).all() and record.row("sink").label == "[CLS]"
+        assert record.array(ENTROPY).tolist() == [1] * 6
+        number = record.number("times_even_share", of="cls")
+        assert (number.value, number.low, number.high) == (3.0, 2.9, 3.1)
+        assert record.number("times_even_share", of="sep").low == 1.0
+        assert record.row("best_specialist", head=(2, 4)).against == "a baseline"
     assert "values" not in back and back["provenance"]["parameters"] == {"corpus": "encyclopedia", "seed": 0}
     with pytest.raises(ResultError, match="0 numbers are recorded of 'times_even_share'"):
         back.number("times_even_share", of="stop")
@@ -118,5 +118,5 @@ def test_a_page_says_when_it_is_executed_on_another_model(minilm, tmp_path, caps
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "model.safetensors").write_text("weights")
     Run("surface_patterns", replace(minilm, name=str(tmp_path / "mine")), None, profile="smoke")
-    said = capsys.readouterr().out
-    assert re.search(r" are of mine-[0-9a-f]{8}\.$", said) and said.count("\n") == 1
+    printed = capsys.readouterr().out
+    assert re.search(r" are of mine-[0-9a-f]{8}\.$", printed) and printed.count("\n") == 1

@@ -40,19 +40,19 @@ def board():
     ],
 )
 def test_rules(rule, bound, verdicts):
-    for said, numbers in verdicts.items():
+    for verdict, numbers in verdicts.items():
         for number in numbers:
-            assert scoreboard.verdict(scoreboard.Number(*number), rule, bound) == said, number
+            assert scoreboard.verdict(scoreboard.Number(*number), rule, bound) == verdict, number
 
 
 def test_models_that_decide_decide():
-    for one in (HOLDS, FAILS, ALSO, MIXED):
+    for decided in (HOLDS, FAILS, ALSO, MIXED):
         assert (
-            scoreboard.overall([one])
-            == scoreboard.overall([one, one])
-            == scoreboard.overall([UNDECIDED, one])
-            == scoreboard.overall([one, ABSENT])
-            == one
+            scoreboard.overall([decided])
+            == scoreboard.overall([decided, decided])
+            == scoreboard.overall([UNDECIDED, decided])
+            == scoreboard.overall([decided, ABSENT])
+            == decided
         )
     assert (
         scoreboard.overall([HOLDS, FAILS])
@@ -80,15 +80,15 @@ def numbers(**more):
     return scoreboard.numbers_of(results.joined(blocks))
 
 
-def judged(found=None, **given):
+def judged(measured=None, **given):
     row = {"paper": "clark2019 heads_total", "ours": "head/obj", "rule": "above", "unit": "%"} | given
-    return scoreboard.judge(scoreboard.Claim("04_dependency_heads", **row), found or numbers())
+    return scoreboard.judge(scoreboard.Claim("04_dependency_heads", **row), measured or numbers())
 
 
 def test_judging():
     pair = {"against": "offset/obj", "difference": "gain/obj", "p": "p"}
     assert str(judged(**pair)).replace(FIRM, " ") == "80.0 vs 60.0 %, +20.0 [15.0, 25.0] points ●"
-    by_chance = judged(**pair | {"p": "chance"}, found=numbers(chance=0.05))
+    by_chance = judged(**pair | {"p": "chance"}, measured=numbers(chance=0.05))
     assert by_chance.verdict == UNDECIDED and str(by_chance).endswith("◐")
     unpaired = judged(against="offset/obj")
     assert "+20.0 [5.0, 35.0]" in unpaired.text.replace(FIRM, " "), "the widest that two intervals allow"
@@ -109,16 +109,16 @@ def test_judging():
 
 def test_absence_of_evidence_is_undecided():
     few, enough = ({"power": name, "visible": "below 5"} for name in ("seen_by_few", "seen_by_many"))
-    found = numbers(seen_by_few=0.12, seen_by_many=0.03)
+    table = numbers(seen_by_few=0.12, seen_by_many=0.03)
     for rule, rests_on_absence, evidence in (("below 90", HOLDS, "below 60"), ("at least 90", FAILS, "at least 60")):
-        assert judged(found, rule=rule, **few).verdict == UNDECIDED
-        assert judged(found, rule=rule, **enough).verdict == judged(found, rule=rule).verdict == rests_on_absence
-        assert judged(found, rule=evidence, **few).verdict == judged(found, rule=evidence).verdict != UNDECIDED
+        assert judged(table, rule=rule, **few).verdict == UNDECIDED
+        assert judged(table, rule=rule, **enough).verdict == judged(table, rule=rule).verdict == rests_on_absence
+        assert judged(table, rule=evidence, **few).verdict == judged(table, rule=evidence).verdict != UNDECIDED
 
 
 def test_the_run_on_real_corpora_counts_or_the_one_that_has_a_number():
     columns = ["chapter", "claim", "model", "profile", "control", "whose", "text", "verdict", "counts"]
-    chapter, n = next((c, n) for c, said in CHAPTERS.items() for n, claim in enumerate(said["claims"]) if claim.rule)
+    chapter, n = next((c, n) for c, file in CHAPTERS.items() for n, claim in enumerate(file["claims"]) if claim.rule)
     made = [
         [chapter, n, "a", "full", "", "a", "1", HOLDS, True],
         [chapter, n, "a", "book", "", "a", "0", FAILS, False],
@@ -133,15 +133,15 @@ def test_the_run_on_real_corpora_counts_or_the_one_that_has_a_number():
 
 def not_measured():
     """(Paper, name) of what is listed as not measured; of a row of a table the name is ``claim: row``."""
-    for said in CHAPTERS.values():
-        for text in chain.from_iterable(said["not measured"].values()):
+    for file in CHAPTERS.values():
+        for text in chain.from_iterable(file["not measured"].values()):
             paper, names = text.split(maxsplit=1)
             yield from ((paper, name) for name in names.split(", "))
 
 
 def test_every_number_of_the_papers_has_a_claim_or_a_reason():
     stated = {(key, name) for key, paper in PAPERS.items() for name in paper["claims"]}
-    claims = [claim for said in CHAPTERS.values() for claim in said["claims"] if claim.paper]
+    claims = [claim for file in CHAPTERS.values() for claim in file["claims"] if claim.paper]
     ruled = {tuple(claim.paper.split()) for claim in claims if claim.rule}
     listed = set(not_measured())
     assert ruled | {(key, name.partition(":")[0]) for key, name in listed} == stated
@@ -151,7 +151,7 @@ def test_every_number_of_the_papers_has_a_claim_or_a_reason():
 
 def test_every_row_of_the_papers_tables_is_used():
     left_out, used = {name.partition(": ")[2] for _, name in not_measured()}, {}
-    for claim in (claim for said in CHAPTERS.values() for claim in said["claims"] if claim.row):
+    for claim in (claim for file in CHAPTERS.values() for claim in file["claims"] if claim.row):
         others = [claim.beside] if isinstance(claim.beside, dict) else []
         used.setdefault(claim.paper, []).extend([claim.row, *others])
     for paper, picks in used.items():
@@ -161,10 +161,10 @@ def test_every_row_of_the_papers_tables_is_used():
 
 
 def test_a_claim_stands_in_the_chapter_of_its_paper_and_names_a_control_or_why_there_is_none():
-    for chapter, said in CHAPTERS.items():
-        for claim in said["claims"]:
+    for chapter, file in CHAPTERS.items():
+        for claim in file["claims"]:
             assert claim.source.get("chapter", chapter[3:]) == chapter[3:] and (claim.rule or claim.label), claim
-        for claim in (*said["claims"], *said["headlines"]):
+        for claim in (*file["claims"], *file["headlines"]):
             if claim.rule and claim.rule != "shown":
                 assert claim.claim and bool(claim.controls) != bool(claim.uncontrolled), f"{chapter}: {claim.claim}"
     claimed = {claim["chapter"] for paper in PAPERS.values() for claim in paper["claims"].values()}
@@ -178,18 +178,18 @@ NO_RUN_HAS_IT = {"order_of_depth", "em_cost_of_row/5", "em_in_row/11", *(f"f1_in
 
 def test_every_number_that_a_claim_names_is_recorded_somewhere():
     """A misspelt name would read as a number that no run has."""
-    for chapter, said in CHAPTERS.items():
+    for chapter, file in CHAPTERS.items():
         tables = [scoreboard.numbers_of(run.table) for _, run in results.all_runs(chapters=[chapter[3:]])]
         known = {name for table in tables for _, name in table} | NO_RUN_HAS_IT
         # a closing table has a column for each task, of one number
         known |= {name.partition("/")[0] for name in known}
-        for claim in (*said["claims"], *said["headlines"]):
+        for claim in (*file["claims"], *file["headlines"]):
             names = [getattr(claim, role) for role in ("ours", "against", "difference", "judged", "p", "power")]
             for control in filter(None, claim.controls.values()):
                 names.extend([control] if isinstance(control, str) else control.values())
             for name in filter(None, names):
-                found = name.split(" ", 1)[-1] if name.startswith("@") else name
-                assert found in known, f"no recorded run has {name}: python -m helpers run {chapter[:2]} --record"
+                bare = name.split(" ", 1)[-1] if name.startswith("@") else name
+                assert bare in known, f"no recorded run has {name}: python -m helpers run {chapter[:2]} --record"
 
 
 def test_the_page_shows_the_recorded_numbers(board):
@@ -211,7 +211,7 @@ def test_the_page_shows_the_recorded_numbers(board):
 
 
 def test_the_page_adds_up(board, assemble):
-    counts, claims = scoreboard.tally(board), [c for said in CHAPTERS.values() for c in said["claims"] if c.rule]
+    counts, claims = scoreboard.tally(board), [c for file in CHAPTERS.values() for c in file["claims"] if c.rule]
     assert counts.to_numpy().sum() == len(claims)
     assert scoreboard.summary(board).loc["all"].sum() == len(claims)
     runs = assemble.by_run(board)
@@ -221,8 +221,8 @@ def test_the_page_adds_up(board, assemble):
         for name in ("chapters", "reasons")
     )
     assert all(claim.claim in sections for claim in claims)
-    for said in CHAPTERS.values():
-        for line in (line for lines in said["not measured"].values() for line in lines):
+    for file in CHAPTERS.values():
+        for line in (line for lines in file["not measured"].values() for line in lines):
             assert line.split(maxsplit=1)[1].replace("_", " ") in reasons
 
 
@@ -267,9 +267,9 @@ def test_the_command(tmp_path, monkeypatch):
     def run(*arguments):
         return CliRunner().invoke(main, ("scoreboard", *arguments))
 
-    one = run("04", "--model", "mpnet").output
-    assert "\n04 dobj: the best head" in one and "mpnet, full: " in one
-    assert "\n02 " not in one and "minilm" not in one and "{doc}" not in one
+    printed = run("04", "--model", "mpnet").output
+    assert "\n04 dobj: the best head" in printed and "mpnet, full: " in printed
+    assert "\n02 " not in printed and "minilm" not in printed and "{doc}" not in printed
     failed = run("--model", "nobody")
     assert failed.exit_code == 1 and "Recorded: minilm, mpnet" in failed.output
     own = shutil.copytree(STORED / "full" / "minilm", tmp_path / "full" / "my--model")

@@ -16,10 +16,10 @@ def table():
 
 
 def rows(table, quantity, **wanted):
-    found = table[table.quantity == quantity]
+    chosen = table[table.quantity == quantity]
     for name, value in wanted.items():
-        found = found[found[name] == value]
-    return found
+        chosen = chosen[chosen[name] == value]
+    return chosen
 
 
 def test_no_two_rows_say_the_same(table):
@@ -31,8 +31,8 @@ def test_no_two_rows_say_the_same(table):
 def test_every_quantity_and_column_has_a_line_and_every_quantity_has_been_recorded(table):
     lines = {
         (results.notebooks()[chapter], name): line
-        for chapter, said in results.from_yaml("quantities").items()
-        for name, line in said.items()
+        for chapter, quantities in results.from_yaml("quantities").items()
+        for name, line in quantities.items()
     }
     recorded = set(table[["chapter", "quantity"]].itertuples(index=False, name=None))
     without = lines.keys() - recorded - {("08_distance_features", "order_of_depth")}

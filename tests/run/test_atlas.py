@@ -57,8 +57,8 @@ def test_the_page_shows_the_numbers_of_the_records(shown, profile):
 def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     model = shown["minilm"]
     row = results.recorded("dependency_heads").row("best_for_relation", of="obj")
-    chosen = [one for one in model["best"] if model["sources"][one["source"]]["profile"] == "book"]
-    best = next(one for one in chosen if (one["quantity"], one.get("of")) == ("best_for_relation", "obj"))
+    chosen = [choice for choice in model["best"] if model["sources"][choice["source"]]["profile"] == "book"]
+    best = next(choice for choice in chosen if (choice["quantity"], choice.get("of")) == ("best_for_relation", "obj"))
     assert (
         best["place"] == (row.layer - 1) * model["heads"] + row["head"] - 1 and best["against"] == "best fixed offset"
     )

@@ -51,9 +51,9 @@ def test_a_chapter_runs(chapter, few_documents, tmp_path):
     [run] = notebooks.run([chapter], tmp_path, given=given, profile="smoke", results=tmp_path / "results")
     assert run.state == "executed", run
     assert_whole(run.file)
-    found = list((tmp_path / "results").rglob("*.csv"))
-    assert [file.stem for file in found] == ([chapter[3:]] if chapter in RECORDING else [])
-    for file in found:
+    records = list((tmp_path / "results").rglob("*.csv"))
+    assert [file.stem for file in records] == ([chapter[3:]] if chapter in RECORDING else [])
+    for file in records:
         provenance = json.loads(file.with_suffix(".json").read_text("utf-8"))["provenance"]
         table = results.from_csv(file)
         assert provenance["profile"] == "smoke" and len(table) and (table.value.notna() | table.label.notna()).all()
@@ -73,9 +73,9 @@ def test_stored_outputs_are_whole_and_of_the_books_parameters(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_papermill_explains_every_parameter_and_profiles_have_their_name(chapter):
     own = notebooks.defaults(chapter)
-    for name, found in papermill.inspect_notebook(notebooks.FOLDER / f"{chapter}.ipynb").items():
+    for name, parameter in papermill.inspect_notebook(notebooks.FOLDER / f"{chapter}.ipynb").items():
         kind = type(own[name]).__name__ if own[name] is not None else "None"
-        assert found["help"] and found["inferred_type_name"] == kind, found
+        assert parameter["help"] and parameter["inferred_type_name"] == kind, parameter
     for profile in ("smoke", "full"):
         assert notebooks.parameters(chapter, profile)["profile"] == profile
 
@@ -117,8 +117,8 @@ def test_an_ordinary_run_changes_no_tracked_file(checkout):
     command = [sys.executable, "-m", *command.split()]
     done = subprocess.run(command, cwd=checkout / "notebooks", env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = subprocess.run(["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True).stdout
-    assert said == "?? notebooks/out.ipynb\n"
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True).stdout
+    assert status == "?? notebooks/out.ipynb\n"
     [record] = (checkout / "_build" / "runs" / "results").rglob("*.json")
     assert json.loads(record.read_text("utf-8"))["provenance"]["parameters"]["segments"] == 20
 

@@ -151,7 +151,7 @@ def test_the_files_of_versions_agree():
     ):
         if wanted.name != "setuptools":  # the lock leaves it to pip
             assert wanted.specifier.contains(locked[wanted.name]), wanted
-    assert all(one.specifier.contains(oldest[one.name]) for one in core if one.name in oldest)
+    assert all(needed.specifier.contains(oldest[needed.name]) for needed in core if needed.name in oldest)
     packages = yaml.safe_load((places.ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     assert f"pytorch-cpu={locked.pop('torch')}" in packages and pins("environment.lock") == locked
 

@@ -72,7 +72,7 @@ def test_students_get_no_solution_and_instructors_get_both(chapter):
     student, instructor = course.student(launch.copy(chapter, course.wheel())), course.instructor(chapter)
     gated = re.compile(r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}", re.MULTILINE | re.DOTALL)
     rest = gated.sub("", everything(stored))
-    inside = "\n".join(found[0] for found in gated.finditer(everything(stored)))
+    inside = "\n".join(solution[0] for solution in gated.finditer(everything(stored)))
     secret = {line for line in inside.split("\n") if len(line) > 20 and "{" not in line and line not in rest}
     assert len(secret) > 5 and [line for line in secret if line in everything(student)] == []
     assert "_solution" not in everything(student) and "Solution to" not in everything(student)
@@ -162,4 +162,4 @@ def test_the_page_on_teaching_has_every_chapter_and_every_question(assemble):
     assert "generated:" not in page
     for chapter in notebooks.chapters():
         assert f"<../notebooks/{chapter}>" in page
-        assert [one["ask"] for one in course.outline(chapter)["discussion"] if one["ask"] not in page] == []
+        assert [item["ask"] for item in course.outline(chapter)["discussion"] if item["ask"] not in page] == []

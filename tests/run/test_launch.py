@@ -40,9 +40,9 @@ def test_a_chapter_is_plain_and_whole(chapter):
     assert all(any((places.ROOT / page).with_suffix(end).is_file() for end in (".md", ".ipynb")) for page in pages)
 
 
-@pytest.mark.parametrize(("source", "said"), from_data("myst"))
-def test_each_construct_has_its_plain_form(source, said):
-    assert [cell.source for cell in rendered(nbformat.v4.new_markdown_cell(source), site=SITE)] == [said]
+@pytest.mark.parametrize(("source", "plain"), from_data("myst"))
+def test_each_construct_has_its_plain_form(source, plain):
+    assert [cell.source for cell in rendered(nbformat.v4.new_markdown_cell(source), site=SITE)] == [plain]
 
 
 def test_exercises_are_numbered_and_solutions_marked():
@@ -64,7 +64,7 @@ def test_exercises_are_numbered_and_solutions_marked():
 
 def test_what_the_page_hides_is_hidden_and_parameters_are_not():
     tags = (["hide-input"], ["hide-output"], ["parameters", "hide-input"], [])
-    made = rendered(*(nbformat.v4.new_code_cell("a", metadata={"tags": [*one]}) for one in tags))
+    made = rendered(*(nbformat.v4.new_code_cell("a", metadata={"tags": [*group]}) for group in tags))
     hidden = [{"source_hidden": True}, {"outputs_hidden": True}, {"source_hidden": False}, {}]
     assert [cell.metadata.get("jupyter") for cell in made] == hidden
 

@@ -35,7 +35,7 @@ def page(folder, chromium):
     chromium.open(folder / "index.html")
     chromium.tab.click(".load")
     yield chromium
-    assert chromium.problems == [] and all(one.startswith(("file:", "blob:")) for one in chromium.requests)
+    assert chromium.problems == [] and all(address.startswith(("file:", "blob:")) for address in chromium.requests)
 
 
 def own_maps(encoder, ids, edit=None, **inputs):
@@ -53,10 +53,10 @@ def test_tokens_and_attention_are_those_of_the_model(page, minilm):
     apart = []
     for text in (*TEXTS, "中文 and かな and 한국어 and Ελληνικά"):
         ids = minilm.tokenizer(text, truncation=True, max_length=48, split_special_tokens=True).input_ids
-        found = ask(page.tab, first=text)
-        assert found["tokens"] == minilm.tokenizer.convert_ids_to_tokens(ids), text
+        answer = ask(page.tab, first=text)
+        assert answer["tokens"] == minilm.tokenizer.convert_ids_to_tokens(ids), text
         if text in TEXTS:  # rounding moves other scripts, of which the model knows single signs, by up to 0.05
-            apart.append(np.abs(np.array(found["maps"]) - own_maps(minilm, ids)[0]).ravel())
+            apart.append(np.abs(np.array(answer["maps"]) - own_maps(minilm, ids)[0]).ravel())
     apart = np.concatenate(apart)
     assert apart.max() <= LARGEST and apart.mean() <= MEAN, (apart.max(), apart.mean())
 
@@ -64,12 +64,12 @@ def test_tokens_and_attention_are_those_of_the_model(page, minilm):
 def test_heads_that_are_off_are_those_that_zero_switches_off(page, minilm):
     ids = minilm.tokenizer(TEXTS[0]).input_ids
     off = [(2, 0), (0, 2), *((3, head) for head in range(12))]
-    found = ask(page.tab, off=",".join(f"{layer + 1}-{head + 1}" for layer, head in off))
+    answer = ask(page.tab, off=",".join(f"{layer + 1}-{head + 1}" for layer, head in off))
     maps, vector = own_maps(minilm, ids, attention.zero(off))
     whole, with_all = own_maps(minilm, ids)
-    apart = np.abs(np.array(found["maps"]) - maps)
+    apart = np.abs(np.array(answer["maps"]) - maps)
     assert apart.max() <= LARGEST and apart.mean() <= MEAN and np.abs(whole - maps).max() > 10 * LARGEST
-    assert found["cosine"] == pytest.approx(torch.cosine_similarity(vector, with_all, dim=0).item(), abs=0.002)
+    assert answer["cosine"] == pytest.approx(torch.cosine_similarity(vector, with_all, dim=0).item(), abs=0.002)
     moved = {str(Head.of(head)): np.abs(whole - maps).max((2, 3))[head] for head in np.ndindex(6, 12)}
     effect, opened = page.tab.inner_text(".effect"), page.tab.eval_on_selector_all("[data-open]", OPENED)
     assert int(re.search(r"up to (\d+) points", effect)[1]) == pytest.approx(
@@ -82,20 +82,20 @@ def test_heads_that_are_off_are_those_that_zero_switches_off(page, minilm):
 def test_a_pair_places_and_another_first_token(page, minilm):
     first, second = TEXTS[1], TEXTS[0]
     pair = tokens.encode(minilm, [(first, second)])
-    found = ask(page.tab, first=first, second=second, shown="joined")
-    assert found["tokens"] == list(pair.tokens[0])
-    assert np.abs(np.array(found["maps"]) - attention.maps(minilm, pair)[:, 0].numpy()).max() <= LARGEST
+    answer = ask(page.tab, first=first, second=second, shown="joined")
+    assert answer["tokens"] == list(pair.tokens[0])
+    assert np.abs(np.array(answer["maps"]) - attention.maps(minilm, pair)[:, 0].numpy()).max() <= LARGEST
     the, *rest = minilm.tokenizer("the " + first).input_ids[1:]
     for opening, ids in (("the", [the, *rest]), ("", rest)):
-        found = ask(page.tab, first=first, opening=opening, start=50)
+        answer = ask(page.tab, first=first, opening=opening, start=50)
         places = torch.arange(50, 50 + len(ids))[None]
-        assert len(found["tokens"]) == len(ids)
-        assert np.abs(np.array(found["maps"]) - own_maps(minilm, ids, position_ids=places)[0]).max() <= LARGEST
+        assert len(answer["tokens"]) == len(ids)
+        assert np.abs(np.array(answer["maps"]) - own_maps(minilm, ids, position_ids=places)[0]).max() <= LARGEST
 
 
 def test_the_untrained_network_looks_everywhere_alike(page):
-    found = ask(page.tab, seed=1)
-    maps = np.array(found["maps"])
+    answer = ask(page.tab, seed=1)
+    maps = np.array(answer["maps"])
     assert np.allclose(maps.sum(-1), 1, atol=1e-3) and 0 < maps.std() < 0.02
     assert np.array_equal(maps, ask(page.tab, seed=1, head="4-4")["maps"]) and not np.array_equal(
         maps, ask(page.tab, seed=2)["maps"]
@@ -158,9 +158,9 @@ def test_on_a_server_the_browser_keeps_the_model(page, folder):
     other.requests.clear()
     tab.reload()
     tab.wait_for_function("document.querySelector('.effect').textContent.includes('cosine')")
-    asked = [one for one in other.requests if not one.startswith("blob:")]
+    asked = [address for address in other.requests if not address.startswith("blob:")]
     tab.close()
-    assert all(one.startswith(home) for one in asked) and not any("model.js" in one for one in asked)
+    assert all(address.startswith(home) for address in asked) and not any("model.js" in address for address in asked)
 
 
 def test_a_small_bert_of_ones_own_joins_and_others_are_refused(page, small_encoder, tmp_path):
@@ -170,9 +170,9 @@ def test_a_small_bert_of_ones_own_joins_and_others_are_refused(page, small_encod
     other.tab.focus(".load")
     other.tab.keyboard.press("Enter")
     assert other.tab.evaluate("document.activeElement.name") == "first"
-    found = ask(other.tab, first="a b c d e f g h i j k l m n o p", start=50)
+    answer = ask(other.tab, first="a b c d e f g h i j k l m n o p", start=50)
     other.tab.close()
-    assert np.shape(found["maps"]) == (3, 4, 14, 14) and found["cut"] == 4 and other.problems == []
+    assert np.shape(answer["maps"]) == (3, 4, 14, 14) and answer["cut"] == 4 and other.problems == []
     for encoder, why in ((small_encoder("roberta"), "RobertaModel"), (small_encoder("bert", hidden_size=1800), "MB")):
         with pytest.raises(EncoderError, match=why):
             live.write(encoder, tmp_path)

@@ -72,7 +72,7 @@ def test_the_checks_themselves_can_fail(tmp_path, chromium):
     assert any("asks the network" in p for p in chromium.problems) and any(
         "exception" in p for p in chromium.problems
     )
-    assert {found.partition(":")[0] for found in chromium.barriers()} == {"image-alt", "color-contrast"}
+    assert {barrier.partition(":")[0] for barrier in chromium.barriers()} == {"image-alt", "color-contrast"}
 
 
 @cache

@@ -88,7 +88,7 @@ def test_nothing_is_scored_on_what_it_was_trained_on(rte):
         assert not {tuple(row) for row in recipe["train"]} & set(scored), task
         assert "encyclopedia" not in {name for name, _ in recipe["train"]}, task
     train, dev = training.read_examples("rte")
-    assert dev and train and not {one.texts for one in train} & {one.texts for one in dev}
+    assert dev and train and not {example.texts for example in train} & {example.texts for example in dev}
 
 
 def test_the_stored_cards_say_what_is_recorded():
