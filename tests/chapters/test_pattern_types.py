@@ -78,6 +78,11 @@ def test_pairs_of_maps_are_what_loops_count(page):
     np.testing.assert_allclose(page.same_type(heads), [np.mean(alike[pair]) for pair in page.PAIRS])
 
 
+def test_the_maps_of_the_last_layer_are_vertical():
+    shares = recorded(BOOK).array("pattern_share", of="vertical")
+    assert f"{shares[-1].mean():.1%}" == "99.8%" and shares[-1].mean() == shares.mean(-1).max()
+
+
 def test_pairs_of_labels_are_what_the_page_prints(page):
     """Of two maps of one head and of two, of one layer or one number; `minilm`'s are recorded, `mpnet`'s only counted."""
     labels, printed = page.read_labels(LABELS), {}

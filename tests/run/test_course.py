@@ -96,7 +96,7 @@ def test_instructors_answers_pass_the_tests_and_the_stub_fails(chapter):
             exec(test.source, space)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(folder, tmp_path):
     """The way of nbgrader's documentation from the source to the table; of the chapter only exercises are run."""
     root = tmp_path / "a course"
