@@ -55,13 +55,13 @@
 
   const signed = (text) => text.replace("-", "−");
   function bare(value, grid) {
-    const share = grid.unit === "share" || grid.unit === "points of the score";
+    const share = grid.unit === "share";
     if (grid.as === "percent" || (share && grid.as === "signed")) return signed((100 * value).toFixed(1));
     return signed(Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3));
   }
   function unitOf(grid) {
     if (grid.as === "percent") return `${NBSP}%`;
-    if (grid.as === "signed" && (grid.unit === "share" || grid.unit === "points of the score")) return `${NBSP}points`;
+    if (grid.as === "signed" && grid.unit === "share") return `${NBSP}points`;
     return { nats: `${NBSP}nats`, F1: `${NBSP}of F1`, "even attention": `${NBSP}× even attention` }[grid.unit] || "";
   }
   function told(grid, head) {
