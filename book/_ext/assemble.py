@@ -29,7 +29,7 @@ from helpers import __version__, encoders, models, places, results, scoreboard, 
 from helpers.run import address, atlas, course, launch, live, notebooks, pages, part
 
 ATLAS = "book/atlas"
-HEAD_FIGURES = re.compile(r"\b(plots\.grid|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
+HEAD_FIGURES = re.compile(r"\b(heads_by_layer|scatter_groups|thumbnails|views\.points|grid\(ax, \w+, marked)[(=]")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"

@@ -46,8 +46,8 @@ def test_every_point_of_a_summary_is_a_headline(chapter):
 def test_every_headline_holds_and_no_control_shows_it(chapter):
     """In the run that it names, and in every other run of the model of the pages that has its number; some in mpnet's, too."""
     for run in (BOOK, FULL, MPNET)[: 2 + (chapter in OF_MPNET)]:
-        if run != BOOK and run[1] not in results.runs(chapter[3:], profile=run[0], own=False):
-            continue  # not on real corpora yet
+        if chapter[:2] > "14" and run != BOOK and run[1] not in results.runs(chapter[3:], profile=run[0], own=False):
+            continue  # a new chapter: not on real corpora yet
         for claim in CHAPTERS[chapter]["headlines"]:
             if (run, claim.ours) == NOT_THERE or (claim.run == "full" and run == BOOK):
                 continue
