@@ -253,7 +253,8 @@ def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
         for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) != heads:
                 continue
-            [first] = _records(rows.head(1))  # what else the rows say
+            first = rows.iloc[0]  # what else the rows say
+            first = first.where(first.notna(), None).to_dict()
             title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
             grid = {"group": group, "title": title.format(of=called(first["of"]))}
             grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
