@@ -22,26 +22,19 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-# A chapter is executed by papermill when its executed copy is older than what it is made of
-BOOK     := _build/book
-CHAPTERS := $(addprefix $(BOOK)/,$(shell ls -r notebooks/[0-9][0-9]_*.ipynb))
-SOURCES  := $(shell find helpers data -name results -prune -o -name __pycache__ -prune -o -type f -print) requirements.lock
-$(BOOK)/notebooks/%.ipynb: notebooks/%.ipynb $(SOURCES)
-	@BOOK_RESULTS="$(CURDIR)/$(BOOK)/results" OMP_NUM_THREADS=1 TQDM_DISABLE=1 $(HELPERS) run $* --to $(@D)
-# These read what others of the same run have recorded
-$(BOOK)/notebooks/07_divergence_map.ipynb: $(patsubst %,$(BOOK)/notebooks/%.ipynb,02_surface_patterns 04_dependency_heads 05_coreference_heads)
-$(addprefix $(BOOK)/notebooks/,09_pattern_types.ipynb 10_ablation_by_type.ipynb): $(BOOK)/notebooks/08_distance_features.ipynb
-chapters: $(addprefix $(BOOK)/notebooks/,08_distance_features.ipynb 11_head_importance.ipynb 06_probing_classifiers.ipynb) $(CHAPTERS) # those that others wait for or that take long, first
+# Chapters that take long, first; those that are older than what they are made of are executed
+BOOK    := _build/book
+ORDERED := 08 11 06 12 14 04 13 02 03 05 01 10 07 09
+chapters: $(READY)
+	@BOOK_RESULTS="$(CURDIR)/$(BOOK)/results" OMP_NUM_THREADS=1 $(HELPERS) run $(ORDERED) --to $(BOOK)/notebooks --at-a-time $(JOBS)
 
-book: $(READY) ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages
-	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
+book: chapters ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages
 	@$(HELPERS) build pages --of $(BOOK)
 
 site: $(READY) ## Build the pages from the outputs kept in git, without executing anything
 	@$(HELPERS) build pages
 
-notebooks: $(READY) ## Refresh the outputs and records kept in git with those of executed chapters
-	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
+notebooks: chapters ## Refresh the outputs and records kept in git with those of executed chapters
 	@$(HELPERS) compare $(BOOK) --keep
 
 compare: $(READY) ## Compare the tables of 'make book' with the stored ones; what differs by more than rounding is an error

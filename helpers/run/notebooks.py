@@ -228,12 +228,16 @@ def run(
         NotebookError: before anything is executed, for a parameter that a chapter does not take.
     """
     jobs = [(name, folder / f"{name}.ipynb", parameters(name, profile, given)) for name in names]
-    done = {job[0]: Run(*job[:2], "kept", 0.0) for job in jobs if keep and is_current(*job)}
+    done: dict[str, Run] = {}
     at_a_time = min(at_a_time, len(jobs))
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, joblib.cpu_count() // at_a_time)))
-    with tqdm(total=len(jobs), initial=len(done), desc="chapters", disable=len(jobs) == 1) as progress:
+    with tqdm(total=len(jobs), desc="chapters", disable=len(jobs) == 1) as progress:
         for later in (False, True):
-            waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
+            waiting = [job for job in jobs if (job[0] in LATER) == later]
+            if keep and not any(result.state == "executed" for result in done.values()):
+                done |= {job[0]: Run(*job[:2], "kept", 0.0) for job in waiting if is_current(*job)}
+            progress.update(len(done) - progress.n)
+            waiting = [job for job in waiting if job[0] not in done]
             runs = [joblib.delayed(execute)(*job, results, profile == "full", at_a_time == 1) for job in waiting]
             for result in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
                 done[result.chapter] = result
@@ -246,9 +250,10 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
     if not target.is_file():
         return False
     kept = nbformat.read(target, as_version=4).metadata.get("papermill", {}).get("parameters")
-    sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
-    sources += [file for file in places.book_data().rglob("*") if file.is_file() and "results" not in file.parts]
-    return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
+    sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.*"), *places.book_data().rglob("*.*")]
+    below = len(places.HOME.parts)
+    made = [file.stat().st_mtime for file in sources if not {"results", "__pycache__"} & {*file.parts[below:]}]
+    return kept == changed and target.stat().st_mtime > max(made)
 
 
 def without_frames(output: str) -> str:
