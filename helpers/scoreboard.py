@@ -454,6 +454,12 @@ def comparison_table(
     for name, there in tables.items():
         numbers = numbers_of(there)
         columns[name] = [compare(claim, numbers).text for claim in claims]
+    for row, claim in enumerate(claims):  # a unit that all of a row share stands in its label
+        unit = claim.shown_in[2].replace(" ", FIRM)
+        if unit and all(columns[name][row].endswith((unit, "–")) for name in tables):
+            columns[""][row] += f" ({unit.strip()})"
+            for name in tables:
+                columns[name][row] = columns[name][row].replace(unit, "")
     return results.Table(list(columns), zip(*columns.values(), strict=True))
 
 
