@@ -69,11 +69,6 @@ def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
     return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
 
 
-def layer_colours(layers: int) -> list:
-    """A colour for each layer, from dark (next to the embeddings) to light."""
-    return [plt.get_cmap("viridis")(x) for x in np.linspace(0.0, 0.95, layers)]
-
-
 def ink_on(colour: object) -> str:
     """The colour of text that can be read on a colour, itself on white: white where that is dark."""
     *rgb, opacity = to_rgba(colour)
@@ -161,23 +156,19 @@ def legend_below(ax: Axes, **options: object) -> Legend:
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
-def intervals(
-    ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, scale: float = 1, **point: object
-) -> None:
+def intervals(ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, **point: object) -> None:
     """A point and the bar of its interval for each value, upright at places on x, or across in rows.
 
     Args:
         at: the place of each value.
         estimate: without an interval, a number.
-        scale: what values are multiplied with, 100 for per cent.
         point: style of the points; the colour is that of the bars too, and ``bar`` is what else is different about those.
     """
     look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | point.pop("bar", {})
     if isinstance(estimate, Estimate):
-        (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
+        (ax.hlines if across else ax.vlines)(at, estimate.low, estimate.high, **look)
         estimate = estimate.value
-    values = scale * estimate
-    ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
+    ax.plot(*((estimate, at) if across else (at, estimate)), **{"marker": "o", "linestyle": ""} | point)
 
 
 def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
@@ -214,19 +205,13 @@ def coloured(names: Iterable[str]) -> Parts:
 
 
 def heads_by_layer(
-    series: Mapping[str, Estimate | NDArray],
-    ax: Axes,
-    *,
-    lines: Levels | None = None,
-    limits: Size | None = None,
-    **labels: str,
+    series: Mapping[str, Estimate | NDArray], ax: Axes, *, limits: Size | None = None, **labels: str
 ) -> None:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics; the legend is the page's to place.
 
     Args:
         series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma, if it is one of :data:`STYLES` (else the next colour); the second of a name
             is hollow and its line dashed.
-        lines: label -> value of horizontal reference lines.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
@@ -243,26 +228,7 @@ def heads_by_layer(
         look |= {"linestyle": "--", "mfc": "white"} if again else {}
         look |= {"markersize": 4, "markevery": []}  # markers in the legend only
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
-    references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
-
-
-def layer_panels(
-    panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, height: float = 3.2, **options: object
-) -> Figure:
-    """:func:`heads_by_layer` of the same statistics of several runs side by side, with one legend below them.
-
-    Args:
-        panels: title -> series.
-        columns: panels in a row.
-        height: of a panel, in inches.
-        options: of :func:`heads_by_layer`.
-    """
-    figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
-    for ax, series in zip(axes.flat, panels.values(), strict=False):
-        heads_by_layer(series, ax=ax, **options)
-    legend_below(axes[0, 0], ncols=2 * columns)
-    return figure
 
 
 MODEL_LOOKS = {
@@ -293,7 +259,12 @@ def dots(
         options: of :func:`intervals`.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    for number, ((label, points), look) in enumerate(zip(values.items(), [*looks] or _looks(values), strict=True)):
+    looks, others = [*looks], cycle(LOOKS["series"])
+    for name in values if not looks else ():
+        model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
+        look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
+        looks.append(look | {"mfc": "white"} if look in looks else look)
+    for number, ((label, points), look) in enumerate(zip(values.items(), looks, strict=True)):
         style = {"label": label, **options, **look}
         if isinstance(points, Mapping):
             points = [points.get(name) for name in names]
@@ -308,15 +279,6 @@ def dots(
         ax.set_xlim(limits)
     ax.set_xlabel(xlabel)
     return ax.figure
-
-
-def _looks(names: Iterable[str]) -> list[Style]:
-    looks, others = [], cycle(LOOKS["series"])
-    for name in names:
-        model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
-        look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
-        looks.append(look | {"mfc": "white"} if look in looks else look)
-    return looks
 
 
 def dot_panels(
