@@ -24,10 +24,9 @@ from helpers.stats import Estimate
 Size = tuple[float, float]
 Names = Sequence[str]
 Labels = Mapping[str, str]
-Levels = Mapping[str, float]
 Style = Mapping[str, object]
 Parts = Mapping[str, Style]
-#: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
+#: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour;
 #: matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value.
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 
@@ -45,7 +44,6 @@ REST = "#bbbbbb"  # of points without a kind
 #: A line that values are compared with.
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
 CENTRED = {"ha": "center", "va": "center"}
-EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale colours
 
 
 def use_style() -> None:
@@ -177,7 +175,7 @@ def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: 
     ax.plot(x, estimate.value, color=colour, **line)
 
 
-def references(ax: Axes, lines: Levels, *, colour: str = COLOURS["self"], **style: object) -> None:
+def references(ax: Axes, lines: Mapping[str, float], *, colour: str = COLOURS["self"], **style: object) -> None:
     """Horizontal lines with names, which differ in their dashes."""
     for number, (name, value) in enumerate(lines.items()):
         ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)

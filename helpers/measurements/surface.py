@@ -93,9 +93,9 @@ class SurfacePatterns:
         return self.halves[number][statistic][:-1]
 
 
-def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **options: Any) -> SurfacePatterns:
-    """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens; options as in :func:`helpers.attention.measure`."""
-    return patterns(attention.measure(encoder, segments, look, longest=MOST_TOKENS, **options), segments, seed=seed)
+def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
+    """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens."""
+    return patterns(attention.measure(encoder, segments, look, longest=MOST_TOKENS), segments, seed=seed)
 
 
 def patterns(sums: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
