@@ -371,26 +371,23 @@ def grid(
     return image
 
 
-def thumbnails(
-    shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
-) -> Figure:
-    """A small picture of every head.
+def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
+    """A small picture of every head, a column for each layer.
 
     Args:
-        shape: numbers of rows and columns.
+        shape: numbers of heads and of layers.
         size: width and height of the figure, in inches.
-        draw: what draws a head: called with its axes, row and column, from 0.
-        across, down: what the columns and the rows are.
+        draw: what draws a head: called with its axes, head and layer, from 0.
     """
     figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, subplot_kw={"xticks": [], "yticks": []})
-    for (row, column), ax in np.ndenumerate(axes):
-        draw(ax, row, column)
-        if row == 0:
-            ax.set_title(column + 1, fontsize=8, loc="center", weight="normal")
-        if column == 0:
-            ax.set_ylabel(row + 1, fontsize=8, rotation=0, ha="right", va="center")
-    figure.suptitle(across, fontsize=9)
-    figure.supylabel(down, fontsize=9)
+    for (head, layer), ax in np.ndenumerate(axes):
+        draw(ax, head, layer)
+        if head == 0:
+            ax.set_title(layer + 1, fontsize=8, loc="center", weight="normal")
+        if layer == 0:
+            ax.set_ylabel(head + 1, fontsize=8, rotation=0, ha="right", va="center")
+    figure.suptitle("layer", fontsize=9)
+    figure.supylabel("head", fontsize=9)
     return figure
 
 

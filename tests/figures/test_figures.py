@@ -56,10 +56,7 @@ def rows_of_dots():
         (partial(plots.dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
         (rows_of_dots, {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
-        (
-            partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"),
-            {"layer", "head", "3"},
-        ),
+        (partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None), {"layer", "head", "3"}),
         (two_shares, {"x", "a", "b", "share", "60%"}),
     ],
 )
