@@ -206,8 +206,7 @@ def role_grid(recorded: Recorded) -> np.ndarray:
     """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
     grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
     rows = recorded.rows("specialist")
-    for layer, head, role in zip(rows.layer, rows["head"], rows.label, strict=True):
-        grid[Head(int(layer), int(head))] = role
+    grid[rows.layer.astype(int) - 1, rows["head"].astype(int) - 1] = rows.label
     return grid
 
 
