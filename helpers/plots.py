@@ -13,7 +13,6 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
@@ -148,10 +147,10 @@ def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
     return [Line2D([], [], color=c, label=called[n], **style) for n, c in zip(names, colours, strict=True)]
 
 
-def legend_below(ax: Axes, **options: object) -> Legend:
+def legend_below(ax: Axes, **options: object) -> None:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
-    return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
+    ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
 def intervals(ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, **point: object) -> None:
@@ -175,10 +174,11 @@ def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: 
     ax.plot(x, estimate.value, color=colour, **line)
 
 
-def references(ax: Axes, lines: Mapping[str, float], *, colour: str = COLOURS["self"], **style: object) -> None:
+def references(ax: Axes, lines: Mapping[str, float], **style: object) -> None:
     """Horizontal lines with names, which differ in their dashes."""
     for number, (name, value) in enumerate(lines.items()):
-        ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
+        look = {"color": COLOURS["self"], "linestyle": ("--", ":", "-.")[number % 3], "label": name}
+        ax.axhline(value, **look | style)
 
 
 def scatter_groups(
