@@ -12,8 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-SHUFFLED = "@shuffled"
-
 
 def shuffled(maps: Float[Tensor, "head query key"], drawn_from: tuple[int, ...]) -> Float[Tensor, "head query key"]:
     """One layer's maps of one text whose scores are shuffled among each map's pairs; rows sum to 1 again.

@@ -8,7 +8,7 @@ import torch
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from helpers import attention, tokens
+from helpers import attention
 from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.measurements import one_head
@@ -18,7 +18,7 @@ from helpers.tokens import Batch
 # of the residual stream, of queries, keys, values (and mixtures of them), and of scores and weights
 COLOURS = {"stream": "#44546A", "query": "#B4690E", "key": "#0F766E", "value": "#7A3E9D", "weight": "#2F6BA8"}
 OLD, FAINT = "#6a6a6a", "#c4c4c4"  # what an earlier step drew, and its frames
-MOST_TOKENS, MOST_HEADS, SHOWN = 6, 12, 3
+MOST_HEADS, SHOWN = 12, 3
 
 # inches
 CELL, ROW, GAP, WIDE = 0.40, 0.22, 0.50, 7.2
@@ -264,15 +264,6 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
         look = {"within": np.inf, "parse_math": True} if upto == "weights" else {"within": 7.6}
         page.text(WIDE / 2, page.sides["scores"][1][-1] + 0.19, sums[upto], **look)
     return page.figure
-
-
-def short(encoder: Encoder, *texts: str) -> Batch:
-    """The first of some texts that has few enough tokens to be drawn number by number, or the last.
-
-    A tokenizer with another vocabulary may cut words to pieces that are whole in BERT's.
-    """
-    batches = [tokens.encode(encoder, [text]) for text in texts]
-    return next((batch for batch in batches if int(batch.lengths[0]) <= MOST_TOKENS), batches[-1])
 
 
 def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:

@@ -129,6 +129,10 @@ def wrap(
         DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.validation`.
     """
     _refuse_others(name, model.config)
+    cls, sep = tokenizer.cls_token or tokenizer.bos_token, tokenizer.sep_token or tokenizer.eos_token
+    if cls is None or sep is None:
+        raise NotAnEncoder(f"The tokenizer of {name!r} has no tokens in the roles of [CLS] and [SEP].")
+    ids = tokenizer.convert_tokens_to_ids([cls, sep])
     tokenizer.truncation_side = tokenizer.padding_side = "right"  # the beginning of a text is read, whoever saved it
     place = {"device": best_device() if device == "auto" else device, "dtype": precision(dtype)}
     model = model.to(**place).eval().requires_grad_(False)
@@ -139,7 +143,7 @@ def wrap(
         layers=model.config.num_hidden_layers,
         heads=model.config.num_attention_heads,
         max_length=_max_length(model),
-        special=_special_tokens(name, tokenizer),
+        special=SpecialTokens(cls, sep, *ids, tokenizer.pad_token_id or 0),
         sha256=sha256 or _digest_of_tensors(model),
         head=head and head.to(**place),
     )
@@ -200,15 +204,6 @@ def _max_length(model: PreTrainedModel) -> int:
             padding = getattr(module, "padding_idx", None)
             positions = min(positions, len(module.weight) - (0 if padding is None else padding + 1))
     return int(positions)
-
-
-def _special_tokens(name: str, tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    cls = tokenizer.cls_token or tokenizer.bos_token
-    sep = tokenizer.sep_token or tokenizer.eos_token
-    if cls is None or sep is None:
-        raise NotAnEncoder(f"The tokenizer of {name!r} has no tokens in the roles of [CLS] and [SEP].")
-    pad = tokenizer.pad_token_id
-    return SpecialTokens(cls, sep, *tokenizer.convert_tokens_to_ids([cls, sep]), 0 if pad is None else pad)
 
 
 def _digest_of_tensors(model: PreTrainedModel) -> str:

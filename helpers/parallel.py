@@ -100,7 +100,10 @@ def _told(thing: Any, seen: set[int]) -> Any:
         return thing
     module = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
     named = f"{module}.{getattr(thing, '__qualname__', '')}"
-    if id(thing) in seen or not _is_own(module):
+    file = getattr(sys.modules.get(module), "__file__", None)
+    libraries = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    known = file is None or module.split(".")[0] == "helpers" or file.startswith(libraries)
+    if id(thing) in seen or (known and module != "__main__"):
         return named
     seen.add(id(thing))
     if isinstance(thing, FunctionType):
@@ -116,11 +119,3 @@ def _globals(code: CodeType) -> set[str]:
     inner = [_globals(part) for part in code.co_consts if isinstance(part, CodeType)]
     loaded = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return loaded.union(*inner)
-
-
-def _is_own(module: str) -> bool:
-    """Whether a module is a page or somebody's own, neither installed nor of this package."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    read = file is not None and module.split(".")[0] != "helpers" and not file.startswith(installed)
-    return module == "__main__" or read

@@ -13,7 +13,6 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +23,9 @@ from helpers.stats import Estimate
 Size = tuple[float, float]
 Names = Sequence[str]
 Labels = Mapping[str, str]
-Levels = Mapping[str, float]
 Style = Mapping[str, object]
 Parts = Mapping[str, Style]
-#: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
+#: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour;
 #: matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value.
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 
@@ -45,7 +43,6 @@ REST = "#bbbbbb"  # of points without a kind
 #: A line that values are compared with.
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
 CENTRED = {"ha": "center", "va": "center"}
-EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale colours
 
 
 def use_style() -> None:
@@ -67,11 +64,6 @@ def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
         fits: type -> whether the group that stands for it has the marks of its name (``head_types.Types.fits``).
     """
     return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
-
-
-def layer_colours(layers: int) -> list:
-    """A colour for each layer, from dark (next to the embeddings) to light."""
-    return [plt.get_cmap("viridis")(x) for x in np.linspace(0.0, 0.95, layers)]
 
 
 def ink_on(colour: object) -> str:
@@ -155,29 +147,25 @@ def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
     return [Line2D([], [], color=c, label=called[n], **style) for n, c in zip(names, colours, strict=True)]
 
 
-def legend_below(ax: Axes, **options: object) -> Legend:
+def legend_below(ax: Axes, **options: object) -> None:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
-    return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
+    ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
-def intervals(
-    ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, scale: float = 1, **point: object
-) -> None:
+def intervals(ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, **point: object) -> None:
     """A point and the bar of its interval for each value, upright at places on x, or across in rows.
 
     Args:
         at: the place of each value.
         estimate: without an interval, a number.
-        scale: what values are multiplied with, 100 for per cent.
         point: style of the points; the colour is that of the bars too, and ``bar`` is what else is different about those.
     """
     look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | point.pop("bar", {})
     if isinstance(estimate, Estimate):
-        (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
+        (ax.hlines if across else ax.vlines)(at, estimate.low, estimate.high, **look)
         estimate = estimate.value
-    values = scale * estimate
-    ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
+    ax.plot(*((estimate, at) if across else (at, estimate)), **{"marker": "o", "linestyle": ""} | point)
 
 
 def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
@@ -186,10 +174,11 @@ def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: 
     ax.plot(x, estimate.value, color=colour, **line)
 
 
-def references(ax: Axes, lines: Levels, *, colour: str = COLOURS["self"], **style: object) -> None:
+def references(ax: Axes, lines: Mapping[str, float], **style: object) -> None:
     """Horizontal lines with names, which differ in their dashes."""
     for number, (name, value) in enumerate(lines.items()):
-        ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
+        look = {"color": COLOURS["self"], "linestyle": ("--", ":", "-.")[number % 3], "label": name}
+        ax.axhline(value, **look | style)
 
 
 def scatter_groups(
@@ -214,19 +203,13 @@ def coloured(names: Iterable[str]) -> Parts:
 
 
 def heads_by_layer(
-    series: Mapping[str, Estimate | NDArray],
-    ax: Axes,
-    *,
-    lines: Levels | None = None,
-    limits: Size | None = None,
-    **labels: str,
+    series: Mapping[str, Estimate | NDArray], ax: Axes, *, limits: Size | None = None, **labels: str
 ) -> None:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics; the legend is the page's to place.
 
     Args:
         series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma, if it is one of :data:`STYLES` (else the next colour); the second of a name
             is hollow and its line dashed.
-        lines: label -> value of horizontal reference lines.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
@@ -243,26 +226,7 @@ def heads_by_layer(
         look |= {"linestyle": "--", "mfc": "white"} if again else {}
         look |= {"markersize": 4, "markevery": []}  # markers in the legend only
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
-    references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
-
-
-def layer_panels(
-    panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, height: float = 3.2, **options: object
-) -> Figure:
-    """:func:`heads_by_layer` of the same statistics of several runs side by side, with one legend below them.
-
-    Args:
-        panels: title -> series.
-        columns: panels in a row.
-        height: of a panel, in inches.
-        options: of :func:`heads_by_layer`.
-    """
-    figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
-    for ax, series in zip(axes.flat, panels.values(), strict=False):
-        heads_by_layer(series, ax=ax, **options)
-    legend_below(axes[0, 0], ncols=2 * columns)
-    return figure
 
 
 MODEL_LOOKS = {
@@ -293,7 +257,12 @@ def dots(
         options: of :func:`intervals`.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    for number, ((label, points), look) in enumerate(zip(values.items(), [*looks] or _looks(values), strict=True)):
+    looks, others = [*looks], cycle(LOOKS["series"])
+    for name in values if not looks else ():
+        model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
+        look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
+        looks.append(look | {"mfc": "white"} if look in looks else look)
+    for number, ((label, points), look) in enumerate(zip(values.items(), looks, strict=True)):
         style = {"label": label, **options, **look}
         if isinstance(points, Mapping):
             points = [points.get(name) for name in names]
@@ -308,15 +277,6 @@ def dots(
         ax.set_xlim(limits)
     ax.set_xlabel(xlabel)
     return ax.figure
-
-
-def _looks(names: Iterable[str]) -> list[Style]:
-    looks, others = [], cycle(LOOKS["series"])
-    for name in names:
-        model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
-        look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
-        looks.append(look | {"mfc": "white"} if look in looks else look)
-    return looks
 
 
 def dot_panels(
@@ -411,26 +371,23 @@ def grid(
     return image
 
 
-def thumbnails(
-    shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
-) -> Figure:
-    """A small picture of every head.
+def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
+    """A small picture of every head, a column for each layer.
 
     Args:
-        shape: numbers of rows and columns.
+        shape: numbers of heads and of layers.
         size: width and height of the figure, in inches.
-        draw: what draws a head: called with its axes, row and column, from 0.
-        across, down: what the columns and the rows are.
+        draw: what draws a head: called with its axes, head and layer, from 0.
     """
     figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, subplot_kw={"xticks": [], "yticks": []})
-    for (row, column), ax in np.ndenumerate(axes):
-        draw(ax, row, column)
-        if row == 0:
-            ax.set_title(column + 1, fontsize=8, loc="center", weight="normal")
-        if column == 0:
-            ax.set_ylabel(row + 1, fontsize=8, rotation=0, ha="right", va="center")
-    figure.suptitle(across, fontsize=9)
-    figure.supylabel(down, fontsize=9)
+    for (head, layer), ax in np.ndenumerate(axes):
+        draw(ax, head, layer)
+        if head == 0:
+            ax.set_title(layer + 1, fontsize=8, loc="center", weight="normal")
+        if layer == 0:
+            ax.set_ylabel(head + 1, fontsize=8, rotation=0, ha="right", va="center")
+    figure.suptitle("layer", fontsize=9)
+    figure.supylabel("head", fontsize=9)
     return figure
 
 

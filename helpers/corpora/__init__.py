@@ -16,5 +16,5 @@ from helpers.corpora.readers import (
     sentences,
     vectors,
 )
-from helpers.corpora.records import Answer, KeyedText, Pair, Question
-from helpers.corpora.sources import CorpusError, absolute, locate
+from helpers.corpora.records import Answer, KeyedText, Pair
+from helpers.corpora.sources import CorpusError, absolute

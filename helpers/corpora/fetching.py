@@ -29,7 +29,15 @@ def fetch(name: str) -> list[Path]:
     """
     root = places.cache() / "corpora"
     files = [file for download in RECIPES[name] for file in bring(download, root)]
-    return files + (_split_mrpc(root / "glue" / "mrpc") if name == "mrpc" else [])
+    if name == "mrpc":  # GLUE's own split: the pairs listed in dev_ids.tsv are its development set
+        folder = root / "glue" / "mrpc"
+        dev = {tuple(line.split("\t")[:2]) for line in (folder / "dev_ids.tsv").read_text("utf-8").split("\n")}
+        head, *rows = (folder / "msr_paraphrase_train.txt").read_text("utf-8-sig").rstrip("\n").split("\n")
+        for part in ("train", "dev"):
+            kept = [row for row in rows if (tuple(row.split("\t")[1:3]) in dev) == (part == "dev")]
+            places.write(folder / f"{part}.tsv", "\n".join([head, *kept]) + "\n")
+            files.append(folder / f"{part}.tsv")
+    return files
 
 
 def bring(download: Mapping[str, Any], root: Path) -> list[Path]:
@@ -82,13 +90,3 @@ def _downloaded(download: Mapping[str, Any], folder: str) -> list[Path]:
         processor = unpack if "members" in download else None
         files = pooch.retrieve(url, download.get("sha256"), path=folder, processor=processor, progressbar=True)
     return sorted(map(Path, [files] if isinstance(files, str) else files), key=lambda file: len(str(file)))
-
-
-def _split_mrpc(folder: Path) -> list[Path]:
-    """GLUE's own split of MRPC: the pairs listed in ``dev_ids.tsv`` are its development set."""
-    dev = {tuple(line.split("\t")[:2]) for line in (folder / "dev_ids.tsv").read_text("utf-8").split("\n")}
-    head, *rows = (folder / "msr_paraphrase_train.txt").read_text("utf-8-sig").rstrip("\n").split("\n")
-    for name in ("train", "dev"):
-        kept = [row for row in rows if (tuple(row.split("\t")[1:3]) in dev) == (name == "dev")]
-        places.write(folder / f"{name}.tsv", "\n".join([head, *kept]) + "\n")
-    return [folder / "train.tsv", folder / "dev.tsv"]

@@ -458,11 +458,3 @@ def _count(documents: Sequence[Document]) -> str:
     sentences = sum(len(d.sentences) for d in documents)
     unit = "run" if any(", run " in d.id for d in documents) else "document"
     return f"{len(documents)} {unit}{'s' * (len(documents) != 1)} ({sentences} sentences)"
-
-
-def untagged(documents: Sequence[Document]) -> str:
-    """A sentence on mentions whose head words have no part of speech, and whose kind is therefore guessed by form."""
-    tags = [tags_of(d.sentences[m.sentence], m.head) for d in documents for m in d.mentions]
-    if all(tags):
-        return ""
-    return f"{tags.count(set())} of {len(tags)} mentions have no part-of-speech tag: pronoun, proper or nominal by the form of the word."

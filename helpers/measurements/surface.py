@@ -11,10 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import attention, stats
+from helpers import stats
 from helpers.corpora.readers import Segment
 from helpers.corpora.sources import CorpusError
-from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.results import Recorded, Run
 from helpers.stats import Estimate
@@ -91,11 +90,6 @@ class SurfacePatterns:
     def half(self, number: int, statistic: str) -> Estimate:
         """One statistic over one half of the articles."""
         return self.halves[number][statistic][:-1]
-
-
-def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **options: Any) -> SurfacePatterns:
-    """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens; options as in :func:`helpers.attention.measure`."""
-    return patterns(attention.measure(encoder, segments, look, longest=MOST_TOKENS, **options), segments, seed=seed)
 
 
 def patterns(sums: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
@@ -212,8 +206,7 @@ def role_grid(recorded: Recorded) -> np.ndarray:
     """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
     grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
     rows = recorded.rows("specialist")
-    for layer, head, role in zip(rows.layer, rows["head"], rows.label, strict=True):
-        grid[Head(int(layer), int(head))] = role
+    grid[rows.layer.astype(int) - 1, rows["head"].astype(int) - 1] = rows.label
     return grid
 
 

@@ -147,11 +147,6 @@ class Row:
         """In which of :data:`DIRECTIONS` it is read."""
         return DIRECTIONS[self.choice.candidate[2]]
 
-    @property
-    def few(self) -> bool:
-        """Whether there are too few words for the numbers to be trusted."""
-        return self.count < FEWEST
-
 
 def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, seed: int = 0) -> dict[str, Row]:
     """Relation -> row, for each that occurs in both parts, in the order given (default: by frequency)."""

@@ -348,7 +348,7 @@ def picture(content: Content) -> bytes:
         ax.spines[:].set(visible=True, color=types["colours"][types["of"][layer * heads + head]], linewidth=2.2)
 
     inches = (0.62 * layers + 0.6, 0.62 * heads + 0.6)
-    figure = plots.thumbnails((heads, layers), inches, draw, across="layer", down="head")
+    figure = plots.thumbnails((heads, layers), inches, draw)
     squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in sorted(set(types["of"]))]
     figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
     target = io.BytesIO()

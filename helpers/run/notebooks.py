@@ -157,9 +157,7 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
     return {name: value for name, value in chosen.items() if value != own[name]}
 
 
-def execute(
-    chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: bool = False, bar: bool = False
-) -> Run:
+def execute(chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: bool, bar: bool) -> Run:
     """Execute a chapter with papermill and write the executed notebook; a run that fails leaves an older one in place.
 
     Args:

@@ -1,6 +1,5 @@
 """The pages: what they are built from, building them with warnings as errors, and the whole book as one PDF or zip."""
 
-import base64
 import os
 import shutil
 import subprocess
@@ -13,11 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-import nbformat
 import yaml
 
 from helpers import places
-from helpers.run import notebooks
 
 #: What the files of a release are called, without their endings.
 NAME = "what-attention-heads-look-at"
@@ -58,14 +55,6 @@ def build(folder: Path, output: Path, records: Path | None = None) -> Path:
         shutil.rmtree(output / "_build" / ".doctrees", ignore_errors=True)  # else the next build would not warn again
         raise places.BookError(f"jupyter-book failed:\n{done.stderr[-8000:]}")
     return output / "_build" / "html" / "index.html"
-
-
-def cover() -> bytes:
-    """PNG of the figure that the README shows, from the stored outputs of chapter 04."""
-    notebook = nbformat.read(notebooks.FOLDER / "04_dependency_heads.ipynb", as_version=4)
-    figures = {cell.metadata.mystnb.figure.name: cell for cell in notebook.cells if "mystnb" in cell.metadata}
-    outputs = figures["fig-dep-puzzle"].outputs
-    return base64.b64decode(next(o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})))
 
 
 def pack(folder: Path, target: Path) -> Path:

@@ -38,7 +38,7 @@ def test_families_with_other_scores_are_refused(small_encoder, page, family):
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert", "distilbert", "mpnet"])
 def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, page, family):
     encoder = small_encoder(family)
-    batch = drawing.short(encoder, "she slept")
+    batch = tokens.encode(encoder, ["she slept"])
     for layer, head in ((0, 0), (2, 3)):
         numbers = drawing.numbers(encoder, batch, layer, head)
         term = one_head.position_term(encoder, torch.tensor(numbers.hidden).float())[head].numpy()
@@ -58,7 +58,7 @@ def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, page,
 
 def test_what_is_added_to_the_stream_is_what_the_model_adds(minilm):
     """The first normalisation of a layer receives x + z, and what leaves the layer is the x of the next."""
-    batch, seen, layer = drawing.short(minilm, "she slept"), [], 2
+    batch, seen, layer = tokens.encode(minilm, ["she slept"]), [], 2
     norm = minilm.model.encoder.layer[layer].attention.output.LayerNorm
     hook = norm.register_forward_hook(lambda _, given, __: seen.append(given[0][0].numpy()))
     numbers = drawing.numbers(minilm, batch, layer, 4)
@@ -96,7 +96,7 @@ def test_claims_of_another_pronoun(minilm):
 
 
 def test_claims_of_two_words(minilm):
-    numbers = drawing.numbers(minilm, drawing.short(minilm, "she slept"), *HEAD)
+    numbers = drawing.numbers(minilm, tokens.encode(minilm, ["she slept"]), *HEAD)
     assert [f"{w:.2f}" for w in numbers.weights[1]] == ["0.86", "0.10", "0.00", "0.04"]
     assert (np.round(numbers.weights, 2).sum(-1) == 1).all(), "rows can be added up by eye"
     assert (numbers.scores.argmax(-1) == 0).all()

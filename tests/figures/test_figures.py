@@ -27,7 +27,8 @@ def estimate(*shape):
 
 
 def by_layer():
-    plots.heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y", lines={"chance": 0.1})
+    plots.heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y")
+    plots.references(plt.gca(), {"chance": 0.1})
     plt.legend()
 
 
@@ -50,19 +51,12 @@ def rows_of_dots():
     ("make", "labels"),
     [
         (by_layer, {"layer", "y", "[CLS]", "chance"}),
-        (
-            partial(plots.layer_panels, {"r": {"cls": GRID}, "s": {"cls": GRID}}, ylabel="y"),
-            {"r", "s", "layer", "[CLS]"},
-        ),
         (partial(plots.heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
         (partial(plots.line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
         (partial(plots.dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
         (rows_of_dots, {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
-        (
-            partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"),
-            {"layer", "head", "3"},
-        ),
+        (partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None), {"layer", "head", "3"}),
         (two_shares, {"x", "a", "b", "share", "60%"}),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from helpers import card, results
+from helpers import attention, card, results
 from helpers.__main__ import main
 from helpers.corpora import CorpusError
 from helpers.measurements import coreference, divergence, head_types, surface, syntax
@@ -46,7 +46,8 @@ def test_a_card_has_the_numbers_of_the_chapters(made, encoder):
 
     texts = sample(*ALIKE, **SMALL)
     assert list(made.table) == list(results.COLUMNS) and set(made.table.model) == {made.name}
-    assert np.allclose(grid("share_cls"), surface.measure(encoder, texts.segments)["cls"].value, atol=1e-6)
+    looks = attention.measure(encoder, texts.segments, surface.look, longest=surface.MOST_TOKENS)
+    assert np.allclose(grid("share_cls"), surface.patterns(looks, texts.segments)["cls"].value, atol=1e-6)
     features = head_types.measure(encoder, [s.texts for s in texts.segments], documents=texts.segments)
     assert (grid("type", column="label") == head_types.types(features.all.value, features.even).names).all()
     pairs = made.table[made.table.quantity == "divergence"]
