@@ -153,19 +153,23 @@ def legend_below(ax: Axes, **options: object) -> None:
     ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
-def intervals(ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, **point: object) -> None:
+def intervals(
+    ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, scale: float = 1, **point: object
+) -> None:
     """A point and the bar of its interval for each value, upright at places on x, or across in rows.
 
     Args:
         at: the place of each value.
         estimate: without an interval, a number.
+        scale: what values are multiplied with, 100 for per cent.
         point: style of the points; the colour is that of the bars too, and ``bar`` is what else is different about those.
     """
     look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | point.pop("bar", {})
     if isinstance(estimate, Estimate):
-        (ax.hlines if across else ax.vlines)(at, estimate.low, estimate.high, **look)
+        (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
         estimate = estimate.value
-    ax.plot(*((estimate, at) if across else (at, estimate)), **{"marker": "o", "linestyle": ""} | point)
+    values = scale * estimate
+    ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
 
 
 def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
