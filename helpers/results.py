@@ -475,8 +475,9 @@ def table(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
-    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models) | (not models)
-    return numbers[named].reset_index(drop=True)
+    if models:
+        numbers = numbers[numbers.model.isin(models) | numbers.model.map(trained).isin(models)]
+    return numbers.reset_index(drop=True)
 
 
 def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:

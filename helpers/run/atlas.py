@@ -253,13 +253,13 @@ def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
         for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) != heads:
                 continue
-            first = rows.iloc[0]  # what else the rows say
-            first = first.where(first.notna(), None).to_dict()
+            first = rows.iloc[0].to_dict()  # what else the rows say
+            first = {key: None if pd.isna(cell) else cell for key, cell in first.items()}
             title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
             grid = {"group": group, "title": title.format(of=called(first["of"]))}
             grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
             grid |= {key: first[key] for key in ("quantity", "of", "unit", "source", "n")}
-            grid |= {key: rows[key].tolist() for key in (*results.NUMBERS, "towards") if rows[key].notna().all()}
+            grid |= {key: rows[key].tolist() for key in (*results.NUMBERS, "towards") if not rows[key].hasnans}
             if "towards" in grid:
                 grid["labels"] = rows.label.tolist()
             if "control" in grid:
