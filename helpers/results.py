@@ -205,7 +205,7 @@ class Run:
     def recorded(self) -> Recorded:
         """What has been recorded so far, to be read like an earlier run's."""
         recorded = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self.file)
-        self.blocks = [pd.concat(self.blocks, ignore_index=True)]  # joining hundreds anew each time would take seconds
+        self.blocks = [pd.concat(self.blocks, ignore_index=True)]  # hundreds would take a second each time
         recorded.table = joined(self.blocks)
         return recorded
 
@@ -438,7 +438,7 @@ def from_yaml(name: str) -> dict[str, Any]:
         yaml.YAMLError: for what is no YAML; the message names the file and the line.
     """
     with (places.book_data() / f"{name}.yml").open(encoding="utf-8") as file:
-        return yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # in C, where PyYAML has it: ten times faster
+        return yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # in C ten times as fast
 
 
 @cache

@@ -248,9 +248,10 @@ def _best_relation(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
     """The grids, a number for every head: group by group, quantity by quantity, the most frequent relation first."""
+    of = dict(iter(numbers.groupby("quantity")))
     quantities = [(name, *item) for name, told in SHOWN["groups"].items() for item in told["quantities"].items()]
-    for group, quantity, told in quantities:
-        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
+    for group, quantity, told in [listed for listed in quantities if listed[1] in of]:
+        for _, rows in of[quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) != heads:
                 continue
             first = rows.iloc[0].to_dict()  # what else the rows say
