@@ -13,6 +13,7 @@ import html
 import json
 import re
 import subprocess
+import sys
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -22,6 +23,7 @@ from typing import Any
 import nbformat
 import pandas as pd
 from docutils import nodes
+from pybtex.plugin import find_plugin, register_plugin
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -29,12 +31,12 @@ from helpers import __version__, encoders, models, places, results, scoreboard, 
 from helpers.run import address, atlas, course, launch, live, notebooks, pages, part
 
 ATLAS = "book/atlas"
+#: Functions that draw figures in which a point, a cell or a picture is a head.
 HEAD_FIGURES = re.compile(r"\b(heads_by_layer|scatter_groups|thumbnails|views\.points|grid\(ax, \w+, marked)[(=]")
-"""Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
+#: Kinds of files of the whole book in a release, and their icons.
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
-"""Kinds of files of the whole book in a release, and their icons."""
 MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"
 
 
@@ -58,10 +60,8 @@ def configure(app: Sphinx, config: Config) -> None:
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """Replace the marks of a page, and read it again in the next build, since what is generated may have changed."""
-    before = source[0]
-    if page.startswith("book/"):
-        source[0] = filled(before, Path(app.srcdir) / "book" / "_static")
-    if source[0] != before:
+    if page.startswith("book/") and (text := filled(source[0], Path(app.srcdir) / "book" / "_static")) != source[0]:
+        source[0] = text
         app.env.note_reread()
 
 
@@ -102,10 +102,15 @@ def reference(folder: str) -> str:
     parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
     for file in sorted(file for file in modules if not file.stem.startswith("__")):
         name = ".".join(file.relative_to(house).with_suffix("").parts)
-        answers = folder == "exercises" and file.stem != "checks"
-        members = "" if answers else "\n   :members:"
+        members = "" if folder == "exercises" and file.stem != "checks" else "\n   :members:"
         parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
     return "\n\n".join(parts)
+
+
+def skip_imported(app: Sphinx, what: str, name: str, thing: object, *_: object) -> bool | None:
+    """Have autodoc leave out what a module has imported from elsewhere; it would first read all of the module that it is from."""
+    home = str(getattr(thing, "__module__", "helpers"))
+    return (not home.startswith("helpers") and getattr(sys.modules.get(home), name, ...) is thing) or None
 
 
 def holdings() -> results.Table:
@@ -237,8 +242,11 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    # found once and for all, which each citation would look for among all installed packages
+    register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)
     app.connect("config-inited", configure)
     app.connect("source-read", fill)
+    app.connect("autodoc-skip-member", skip_imported)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_atlas)
     app.connect("html-page-context", arrange_buttons, priority=900)  # after the theme has made the buttons

@@ -133,8 +133,7 @@ def coverage() -> Figure:
     figure, ax = plt.subplots(figsize=(6.4, 3.2))
     styles = {"bootstrap alone": ("first", "--"), "as in this book": ("second", "-")}
     for (label, (kind, dashes)), shares in zip(styles.items(), np.transpose(covered), strict=True):
-        style = {"color": plots.COLOURS[kind], "marker": plots.MARKERS[kind], "linestyle": dashes}
-        ax.plot(counts, 100 * shares, label=label, **style)
+        ax.plot(counts, 100 * shares, dashes, color=plots.COLOURS[kind], marker=plots.MARKERS[kind], label=label)
     ax.axhline(95, **plots.REFERENCE)
     ax.set(xscale="log", xticks=counts, xticklabels=["" if c == 29 else c for c in counts], ylim=(70, 100))
     ax.minorticks_off()
@@ -199,8 +198,7 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
 
 
 FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tally, tree, verdicts)
-DRAWINGS = {function.__name__: function for function in FUNCTIONS}
-DRAWINGS |= {"stanford-tree": stanford_tree}
+DRAWINGS = {function.__name__: function for function in FUNCTIONS} | {"stanford-tree": stanford_tree}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 
 

@@ -248,18 +248,19 @@ def _best_relation(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
     """The grids, a number for every head: group by group, quantity by quantity, the most frequent relation first."""
+    of = dict(iter(numbers.groupby("quantity")))
     quantities = [(name, *item) for name, told in SHOWN["groups"].items() for item in told["quantities"].items()]
-    for group, quantity, told in quantities:
-        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
+    for group, quantity, told in [listed for listed in quantities if listed[1] in of]:
+        for _, rows in of[quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) != heads:
                 continue
-            first = rows.iloc[0]  # what else the rows say
-            first = first.where(first.notna(), None).to_dict()
+            first = rows.iloc[0].to_dict()  # what else the rows say
+            first = {key: None if pd.isna(cell) else cell for key, cell in first.items()}
             title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
             grid = {"group": group, "title": title.format(of=called(first["of"]))}
             grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
             grid |= {key: first[key] for key in ("quantity", "of", "unit", "source", "n")}
-            grid |= {key: rows[key].tolist() for key in (*results.NUMBERS, "towards") if rows[key].notna().all()}
+            grid |= {key: rows[key].tolist() for key in (*results.NUMBERS, "towards") if not rows[key].hasnans}
             if "towards" in grid:
                 grid["labels"] = rows.label.tolist()
             if "control" in grid:

@@ -83,7 +83,8 @@ def test_odd_models_have_a_card_too(small_encoder, family, changes, without):
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page(folder, tmp_path):
+def test_the_command_writes_the_page(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("helpers.run.card.sample", lambda *corpora, **options: sample(*corpora, **options | SMALL))
     done = CliRunner().invoke(main, ["card", "--model", str(folder), "--to", str(tmp_path / "card.html")])
     assert done.exit_code == 0, done.output
     assert "mine: 3 layers of 4 heads" in (tmp_path / "card.html").read_text("utf-8")
