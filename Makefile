@@ -40,26 +40,26 @@ notebooks: chapters ## Refresh the outputs and records kept in git with those of
 compare: $(READY) ## Compare the tables of 'make book' with the stored ones; what differs by more than rounding is an error
 	@$(HELPERS) compare $(BOOK)
 
-test: $(READY) lint ## Lint, unit tests, all chapters executed with small data, every built page in a browser
-	@$(PYTEST) -m "not journey"
+test: $(READY) lint ## Lint, unit tests, all chapters executed with small data
+	@$(PYTEST) -m "not journey and not pages"
 
-test-all: $(READY) lint ## What 'make test' does, and longer ways: every command of "Bring your own", a wheel in an empty folder, accessibility of every page
+test-all: $(READY) lint ## What 'make test' does, every built page in a browser, and longer ways: every command of "Bring your own", a wheel in an empty folder, accessibility of every page
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (two minutes)
-	@$(PYTEST) -m "not slow and not journey and not browser"
+	@$(PYTEST) -m "not slow and not journey and not pages"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 test-random: $(READY) ## Unit tests with other examples each time; SEED=... repeats (TESTS="tests/core -k tap")
 	@echo "Repeat with: make test-random SEED=$(SEED)"
-	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not slow and not journey" $(TESTS)
+	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not slow and not journey and not pages" $(TESTS)
 
 # The environment of the oldest versions has no pages and no JupyterLab: tests that need them are skipped
 OLDVENV := _build/oldest
 test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/core -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
 	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test,model]'; }
-	@$(OLDVENV)/bin/python -m pytest --numprocesses auto -m "not slow and not journey" $(TESTS)
+	@$(OLDVENV)/bin/python -m pytest --numprocesses auto -m "not slow and not journey and not pages" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

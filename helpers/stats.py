@@ -67,8 +67,9 @@ class Estimate:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Estimate":
-        """An estimate as :mod:`helpers.results` keeps it, without replicates."""
+        """An estimate as :mod:`helpers.results` keeps it, without replicates; ends that decide nothing (infinite there) are NaN here."""
         value, low, high = (np.asarray(record[key], np.float64) for key in ("value", "low", "high"))
+        low, high = (np.where(np.isinf(end), np.nan, end) for end in (low, high))
         return cls(value, low, high, np.empty((0, *value.shape)))
 
     def within(self, low: float, high: float) -> "Estimate":

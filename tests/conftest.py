@@ -82,12 +82,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with real corpora or the built pages are slow; files that take long go first, or in the end all processes would wait for one."""
+    """Tests with real corpora are slow, others are of built pages; files that take long go first, or in the end all processes would wait for one."""
     for item in items:
-        if {"real_data", "site"} & set(item.fixturenames):
+        if "real_data" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-        if "chromium" in item.fixturenames:
-            item.add_marker(pytest.mark.browser)
+        if {"chromium", "site"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.pages)
     long = ("pages", "chapters", "course", "live", "measure", "head_importance", "atlas", "card", "report")
     order = {f"test_{name}.py": place for place, name in enumerate(long)}
     items.sort(key=lambda item: order.get(item.path.name, len(long)))

@@ -33,6 +33,7 @@ def test_one_document_gives_no_interval():
     assert np.isnan(ratio.low[0]) and not np.isnan(ratio.low[1])
     assert f"{ratio[0]:.2f}" == "0.50 (no interval)" and stats.percent(ratio[0]) == "50 (no interval)"
     assert np.isnan(Estimate.from_record({"value": 0.5, "low": None, "high": None}).low)
+    assert f"{Estimate.from_record({'value': 0.5, 'low': -np.inf, 'high': np.inf}):.1f}" == "0.5 (no interval)"
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 10_000))

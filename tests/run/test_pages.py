@@ -80,7 +80,6 @@ def anchors(file):
     return set(re.findall(r'\bid="([^"]+)"', file.read_text("utf-8")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_rendered_whole_and_its_links_lead_somewhere(site, name):
     file, broken = site / f"{name}.html", []
@@ -100,7 +99,6 @@ def test_a_page_is_rendered_whole_and_its_links_lead_somewhere(site, name):
     assert name not in CHAPTERS or text.count("<figure") >= 5
 
 
-@pytest.mark.slow
 def test_buttons_launch_the_copies_and_edit_the_source(site):
     page = "notebooks/02_surface_patterns"
     text, name = html.unescape((site / f"{page}.html").read_text("utf-8")), f"{page}.ipynb"
@@ -207,7 +205,7 @@ def test_search_finds_chapters_before_the_reference(site, chromium):
     assert any("notebooks/10_ablation_by_type" in hit for hit in hits[: reference.count(False)]), hits
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 def test_what_is_missing_fails_the_build_every_time(tmp_path):
     for name, text in {
         "_config.yml": "title: Toy\nonly_build_toc_files: true\n",
