@@ -87,7 +87,7 @@ def test_a_mean_map_keeps_all_attention():
     assert mean.shape == (16, 16) and np.allclose(mean.sum(-1), 1) and np.isclose(mean[0, -1], weights[0, -1])
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
     few = {"segments": 8, "documents": 5}
     sample = card.sample

@@ -74,6 +74,7 @@ def test_a_card_has_the_numbers_of_the_chapters(made, encoder):
         ("bert", {"max_position_embeddings": 8}, {"dependency_heads", "coreference_heads"}),
     ],
 )
+@pytest.mark.journey
 def test_odd_models_have_a_card_too(small_encoder, family, changes, without):
     encoder = small_encoder(family, **changes)
     odd = card(encoder, **SMALL)

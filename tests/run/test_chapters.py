@@ -109,7 +109,7 @@ def checkout(tmp_path):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not on this machine")
 def test_an_ordinary_run_changes_no_tracked_file(checkout):
     """From the notebook's folder, where editors execute it; what is kept lies in the checkout all the same."""

@@ -93,7 +93,7 @@ def test_a_sentence_of_ones_own_is_one_page_without_a_network(tmp_path):
     assert "The sentence has 52 tokens; a page shows 40 at most." in run("look", "cat " * 50).output
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypatch):
     for name, source in {"01_one": "print(n)", "02_two": "assert model != 'minilm@random', 'broken'"}.items():
         write_chapter(tmp_path, name, "model = 'minilm'\nn = 3", source)

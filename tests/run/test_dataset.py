@@ -16,7 +16,7 @@ def numbers():
     return exporting.select(["minilm"], "book", ["04_dependency_heads"])
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_data_set_holds_its_table_where_it_is_from_what_is_in_it_and_checksums(tmp_path):
     files = exporting.write_data_set(tmp_path / "once", ["mpnet"], ["full"])
     names = ["numbers.parquet", "numbers.runs.json", "numbers.datapackage.json", "README.md", "LICENSE", "SHA256SUMS"]

@@ -54,7 +54,7 @@ def test_a_report_shows_what_a_run_found_and_what_it_left_out(tmp_path):
     assert "python -m helpers atlas --model folder/mine" in page and "No chapter recorded numbers" in page
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_report_of_the_book_holds_every_figure_the_card_first_provenance_and_the_atlas(tmp_path):
     done = [Run(name, notebooks.FOLDER / f"{name}.ipynb", "kept", 0.0) for name in notebooks.chapters()]
     text = report.write(done, tmp_path / "report.html", results=RECORDS, profile="book").read_text("utf-8")
