@@ -27,7 +27,7 @@ FIRM = "\N{NO-BREAK SPACE}"
 #: Unit -> factor that turns a recorded number into it, decimals shown, how it is written, and what a person says after it.
 UNITS = yaml.safe_load(Path(__file__).with_name("units.yml").read_text("utf-8"))
 #: What the page says of them is in ``book/scoreboard.md``.
-RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
+RULES = ("above", "below", "about", "around", "at least", "equal", "every", "passed", "shown")
 #: What a claim, or a control of it, names numbers for.
 ROLES = ("ours", "against", "difference", "judged", "p")
 #: Where a chapter records a p-value of a test of its own, "holds" also needs one below this.
@@ -52,7 +52,8 @@ class Claim:
             is the widest that the two allow.
         judged, p: a number that is judged in the place of ours, and a p-value.
         controls: name -> its number, by default the same as ours. ``@random`` and ``@shuffled`` are networks recorded with ours; another name
-            needs a number of its own, or several: ``{ours, against, difference}``. What holds of a control, too, is no finding.
+            needs a number of its own, or several: ``{ours, against, difference}``, and where its interval is a band of random draws the rule
+            ``around`` our number. What holds of a control, too, is no finding.
         uncontrolled: where nothing could have shown the same, why.
         power, visible: a number of the test (how many cases there were, or the smallest effect that it would have seen in the unit shown), and the
             least or most that it may be, as a rule: ``at least 20``, ``below 5``. Without it a verdict that rests on seeing nothing
@@ -174,6 +175,7 @@ def verdict(number: Number, rule: str, bound: float) -> str:
         "above": (low > bound, high < bound),
         "below": (high < bound, low > bound),
         "about": (least <= low and high <= most, high < least or low > most),
+        "around": (-math.inf < low <= bound <= high < math.inf, not low <= bound <= high),
         "at least": (value >= bound, not value >= bound),
         "equal": (value == bound, value != bound),
         "passed": (value != 0, value == 0),
@@ -197,7 +199,7 @@ def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple
         return name, float(claim.cited(claim.row, claim.number))
     if re.fullmatch(r"-?[\d.]+", than):
         return name, float(than)
-    if " " in than:
+    if than.split()[0] in results.from_yaml("papers"):
         return name, float(results.paper(*than.split())["value"])
     return name, claim.shown_in[0] * numbers.get((network, than), Number(math.nan)).value
 

@@ -62,7 +62,6 @@ def points(
     texts: Names,
     maps: ArrayLike | None = None,
     tokens: Names = (),
-    control: str = "buttons",
     first: int = 0,
     equal: bool = False,
 ) -> InteractiveFigure:
@@ -77,7 +76,6 @@ def points(
         texts: a line on each point.
         maps: [point, size, size], a map in 0 … 1 of each point, kept as bytes.
         tokens: [size], the names of a map's rows and columns.
-        control: "buttons", or a "slider" where the colourings have an order.
         first: the point that is shown at first.
         equal: whether a unit is as long on x as on y, as on a map.
 
@@ -94,7 +92,7 @@ def points(
     for title, (labels, palette) in colours.items():
         used = [label for label in palette if label in set(labels)]
         colourings.append([title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]])
-    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first, "control": control}
+    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first}
     data |= {"alt": alt, "colourings": colourings}
     plain = _figure("plot", data, across, down)
     if maps is None:

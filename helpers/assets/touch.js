@@ -15,9 +15,9 @@
   const drawn = (name, attributes, text) => filled(document.createElementNS(svgNS, name), attributes, text);
   const place = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 
-  function slider(what, labels, choose) {
-    const bar = make("div", { class: "bar" }), label = make("label", { class: "wide" }, what);
-    const input = make("input", { type: "range", min: 0, max: labels.length - 1, step: 1, value: 0, "aria-label": what || data.alt });
+  function slider(labels, choose) {
+    const bar = make("div", { class: "bar" }), label = make("label", { class: "wide" });
+    const input = make("input", { type: "range", min: 0, max: labels.length - 1, step: 1, value: 0, "aria-label": data.alt });
     const output = make("output", {});
     const go = (n) => {
       input.value = n;
@@ -126,8 +126,7 @@
     panel.append(says);
     if (map) panel.append(map.svg);
     const titles = data.colourings.map(([title]) => title);
-    if (titles.length > 1 && data.control === "slider") slider("", titles, paint)(0);
-    else if (titles.length > 1) {
+    if (titles.length > 1) {
       const bar = make("div", { class: "bar", role: "radiogroup", "aria-label": "Colour by" });
       bar.append("Colour by");
       titles.forEach((title, n) => {
@@ -181,7 +180,7 @@
     const steps = root.querySelector(".steps"), all = [...steps.querySelectorAll(":scope > details")];
     steps.classList.add("moving");
     steps.setAttribute("aria-live", "polite");
-    const go = slider("", data.labels, (chosen) => {
+    const go = slider(data.labels, (chosen) => {
       all.forEach((step, n) => {
         step.hidden = n !== chosen;
         step.open = n === chosen;

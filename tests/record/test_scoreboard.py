@@ -1,6 +1,7 @@
 """The scoreboard: rules, claims against hand-made tables, what stands beside every number of the papers, the page and the command."""
 
 import html
+import math
 import shutil
 from itertools import chain
 
@@ -32,6 +33,7 @@ def board():
         ("above", 0.5, {HOLDS: [(0.6, 0.51, 0.7), (0.6,)], FAILS: [(0.45, 0.4, 0.49)]}),
         ("above", 0.5, {UNDECIDED: [(0.6, 0.5, 0.7), (0.45, 0.4, 0.5), (0.5,)]}),
         ("about", 50, {HOLDS: [(50, 45, 60)], UNDECIDED: [(60, 55, 63), (50, 20, 90)], FAILS: [(70, 63, 80)]}),
+        ("around", 5, {HOLDS: [(4, 3, 5)], UNDECIDED: [(4, -math.inf, math.inf)], FAILS: [(4, 3, 4.9), (6, 5.1, 7)]}),
         ("at least", 1, {HOLDS: [(1,)], FAILS: [(0,)]}),
         ("equal", 4, {HOLDS: [(4,)], FAILS: [(3,)]}),
         ("every", 0, {HOLDS: [(1,)], MIXED: [(2 / 3,)], FAILS: [(0,)]}),
@@ -188,6 +190,7 @@ def test_every_number_that_a_claim_names_is_recorded_somewhere():
             for control in filter(None, claim.controls.values()):
                 names.extend([control] if isinstance(control, str) else control.values())
             for name in filter(None, names):
+                name = name.removeprefix("around ")
                 bare = name.split(" ", 1)[-1] if name.startswith("@") else name
                 assert bare in known, f"no recorded run has {name}: python -m helpers run {chapter[:2]} --record"
 
