@@ -46,7 +46,7 @@ document.addEventListener("DOMContentLoaded", () => {
     fit();
     new ResizeObserver(fit).observe(box.parentElement); // also when a folded part is opened
     box.addEventListener("scroll", fade);
-    addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
+    if (table.closest(".cell_output, .scoreboard")) addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
   });
   document.querySelectorAll(".bd-article figure").forEach((figure, n) => {
     const image = figure.querySelector("img");
