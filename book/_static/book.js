@@ -64,6 +64,7 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
 
+  document.querySelectorAll("details.hide > summary").forEach((fold) => fold.removeAttribute("aria-label")); // it has words of its own
   document.querySelectorAll("nav li > details > summary").forEach((toggle) => {
     toggle.ariaLabel = `Pages below: ${toggle.closest("li").querySelector("a").textContent.trim()}`;
   });
