@@ -20,7 +20,7 @@ RECORDING = [chapter for chapter in CHAPTERS if chapter != "01_transformer_refre
 
 
 def assert_whole(file, *, without=()):
-    """Every cell executed, no error, nothing on stderr, a picture above every caption but for figures named."""
+    """Every cell executed, no error, nothing on stderr, a picture above every caption but for figures named; what is folded says what it is."""
     for cell in nbformat.read(file, as_version=4).cells:
         if cell.cell_type != "code":
             continue
@@ -28,7 +28,9 @@ def assert_whole(file, *, without=()):
         for output in cell.outputs:
             assert output.output_type != "error", output
             assert not (output.output_type == "stream" and output.name == "stderr"), output.text
-        figure = cell.metadata.get("mystnb", {}).get("figure")
+        shown = cell.metadata.get("mystnb", {})
+        assert ("code_prompt_show" in shown) == ("hide-input" in cell.metadata.get("tags", [])), cell.source
+        figure = shown.get("figure")
         if figure and figure["name"] not in without:
             assert any("image/png" in output.get("data", {}) for output in cell.outputs), figure["name"]
 
