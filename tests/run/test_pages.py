@@ -134,7 +134,7 @@ def test_tables_and_figures_can_be_saved(site, chromium):
     rows = "[...document.querySelector('article table').rows]"
     links = chromium.evaluate("[...document.querySelectorAll('p.save a')].map((a) => [a.download, a.href])")
     tables = [href for name, href in links if name.endswith(".csv")]
-    assert len(tables) == chromium.evaluate("document.querySelectorAll('article table').length") > 2
+    assert len(tables) == chromium.evaluate("document.querySelectorAll('article .cell_output table').length") > 2
     saved = unquote(tables[0].partition(",")[2])
     assert [*csv.reader(io.StringIO(saved))] == chromium.evaluate(
         f"{rows}.map((row) => [...row.cells].map((cell) => cell.textContent.trim()))"
