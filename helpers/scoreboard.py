@@ -354,6 +354,15 @@ def verdicts(board: pd.DataFrame) -> pd.Series:
     return overall_of.reindex(findings().index, fill_value=ABSENT)
 
 
+def agreement(board: pd.DataFrame) -> pd.Series:
+    """Of the findings that hold: in how many every model agrees, one leaves it open, or only one has a number."""
+    counting = board[board.counts & (board.control == "")].groupby(["chapter", "claim"]).verdict.agg(list)
+    holding = counting[verdicts(board) == HOLDS]
+    alone, all_hold = holding.map(len) == 1, holding.map(lambda each: {*each} == {HOLDS})
+    counts = {"hold in both": all_hold & ~alone, "in one, open in the other": ~all_hold, "in the one measured": alone}
+    return pd.DataFrame(counts).sum()
+
+
 def tally(board: pd.DataFrame) -> pd.DataFrame:
     """Notebook by verdict: how many findings."""
     counts = verdicts(board).groupby(level=0).value_counts().unstack(fill_value=0)
@@ -363,8 +372,18 @@ def tally(board: pd.DataFrame) -> pd.DataFrame:
 # Tables of the page
 
 
+def strongest(claim: Claim, controls: pd.DataFrame, shown: str = "{0.whose} {0.text}") -> str:
+    """The control that comes nearest to passing, of rows of :func:`judged`; without one, why there is none."""
+    place = controls.verdict.map(VERDICTS.index)
+    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
+    known = controls.assign(place=place, strength=-strength)[controls.verdict != ABSENT]
+    for control in known.sort_values(["place", "strength"]).head(1).itertuples():
+        return shown.format(control)
+    return claim.uncontrolled or "–"
+
+
 def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> results.Table:
-    """Findings: verdict, the paper's number, that of the run that counts for each model, and what controls say of the same.
+    """Findings: verdict, the paper's number, that of the run that counts for each model, and the strongest control.
 
     Args:
         named: notebook and number of a claim -> what to call it.
@@ -378,11 +397,10 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
         ours, controls = chosen[chosen.control == ""], chosen[chosen.control != ""]
         decide = (ours.verdict.isin(list(MARKS)) & (ours.verdict != UNDECIDED)).sum()
         share = f", {decide}{FIRM}of{FIRM}{len(ours)}" if decide else ""
-        words = "; ".join(controls.whose + " " + controls.text)
         texts = ours.set_index("model").text.reindex(models, fill_value="–")
         claim = findings().row[key]
-        rows.append([name, total[key] + share, claim.theirs, *texts, words or claim.uncontrolled])
-    return results.Table(["finding", "verdict", "paper", *models, "controls"], rows)
+        rows.append([name, total[key] + share, claim.theirs, *texts, strongest(claim, controls)])
+    return results.Table(["finding", "verdict", "paper", *models, "strongest control"], rows)
 
 
 def headlines() -> list[tuple[str, Claim, Cell]]:

@@ -142,21 +142,10 @@ def told(board: pd.DataFrame) -> dict[str, results.Table]:
     for key in order[[bool(claims[key].tell) for key in order]]:
         claim, rows = claims[key], counting[counting.index == key]
         numbers = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
-        controls = rows[(rows.control != "") & (rows.verdict != scoreboard.ABSENT)]
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
-        line = [sentence, *numbers, strongest_control(claim, controls)]
+        line = [sentence, *numbers, scoreboard.strongest(claim, rows[rows.control != ""], "{0.said} ({0.whose})")]
         groups.setdefault(total[key].capitalize(), []).append(line)
     return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
-
-
-def strongest_control(claim: scoreboard.Claim, controls: pd.DataFrame) -> str:
-    """The control that comes nearest to passing, with its number as a person says it; without one, why there is none."""
-    if not len(controls):
-        return claim.uncontrolled or "–"
-    place = controls.verdict.map(scoreboard.VERDICTS.index)
-    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
-    best = controls.assign(place=place, strength=-strength).sort_values(["place", "strength"]).iloc[0]
-    return f"{best.said} ({best.whose})"
 
 
 def by_run(board: pd.DataFrame) -> pd.DataFrame:

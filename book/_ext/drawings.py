@@ -142,11 +142,11 @@ def coverage() -> Figure:
     return figure
 
 
-def verdict_bars(counts: pd.DataFrame) -> Figure:
+def verdict_bars(counts: pd.DataFrame, looks: plots.Parts = plots.LOOKS["verdicts"]) -> Figure:
     """A bar for each row, cut by verdict, with the counts written in."""
     counts = counts.loc[:, counts.any()]
     look = {"xlabel": "findings of the papers", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
-    figure = plots.share_bars(counts.T.to_dict("list"), {v: plots.LOOKS["verdicts"][v] for v in counts}, **look)
+    figure = plots.share_bars(counts.T.to_dict("list"), {v: looks[v] for v in counts}, **look)
     [ax] = figure.axes
     ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
     ax.grid(axis="x")
@@ -162,9 +162,13 @@ def verdicts() -> Figure:
 
 
 def tally() -> Figure:
-    """How many findings of the papers hold on our models, in one bar."""
-    total = scoreboard.tally(scoreboard.judged()).sum()[list(scoreboard.MARKS)]
-    return verdict_bars(total.to_frame(f"{total.sum()} statements").T)
+    """How many findings of the papers hold on our models, in one bar; those that hold by how many models say so."""
+    board, looks = scoreboard.judged(), plots.LOOKS["verdicts"]
+    rest = scoreboard.tally(board).sum()[list(scoreboard.MARKS)].drop(scoreboard.HOLDS)
+    held = scoreboard.agreement(board)
+    shades = {name: looks[scoreboard.HOLDS] | {"alpha": 1 - 0.2 * n} for n, name in enumerate(held.index)}
+    counts = pd.concat([held, rest])
+    return verdict_bars(counts.to_frame(f"{counts.sum()} statements").T, shades | looks)
 
 
 def chapters() -> Figure:
