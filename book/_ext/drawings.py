@@ -151,7 +151,7 @@ def verdict_bars(counts: pd.DataFrame, looks: plots.Parts = plots.LOOKS["verdict
     ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
     ax.grid(axis="x")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=counts.shape[1])
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
     return figure
 
 
