@@ -126,7 +126,7 @@ def slow_edit(name, row, special, order):
     row, total = row.copy(), row[special].sum()
     others = [j for j in range(len(row)) if j not in special]
     stays, left = row[special].copy(), min(total, 1 - total) / 2
-    if name in ("sink deleted", "both", "others louder"):
+    if name in ("sink deleted", "sink deleted, refilled", "others louder"):
         row[special] = 0
     elif name.startswith("part of sink"):
         row[special] *= 1 - left / total
@@ -135,7 +135,7 @@ def slow_edit(name, row, special, order):
             if j in others:
                 taken = min(left, row[j])
                 row[j], left = row[j] - taken, left - taken
-    if name.endswith("refilled") or name in ("both", "others louder"):
+    if name.endswith("refilled") or name == "others louder":
         row[others] *= (1 - row[special].sum()) / row[others].sum()
     if name == "others louder":
         row[special] = stays
