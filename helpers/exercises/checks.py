@@ -39,7 +39,7 @@ class Text(str):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found, shown under the exercise; of a right answer also what it means, and a question that leads on."""
+    """What a check found, shown under the exercise; of a right answer also what it means, and a question that leads on, its answer folded."""
 
     exercise: str
     solved: bool
@@ -114,7 +114,8 @@ def check(chapter: str, exercises: Mapping[str, Exercise], name: str, answer: Ca
         kept[chapter] = kept.get(chapter, {}) | {name: {"solved": True}}
         with suppress(OSError):  # a folder that takes no files keeps nothing, and the check goes on
             places.write(Path(FILE), json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    return Verdict(name, True, texts["solved"], f"\n\n{texts['means']} *And:* {texts['leads_on']}")
+    question = f"<details><summary>{texts['leads_on']}</summary>\n\n{texts['then']}\n\n</details>"
+    return Verdict(name, True, texts["solved"], f"\n\n{texts['means']}\n\n{question}")
 
 
 def hint(chapter: str, exercises: Mapping[str, Exercise], name: str) -> Text:
