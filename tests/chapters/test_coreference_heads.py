@@ -141,20 +141,20 @@ def test_rows_choose_on_one_part_and_are_recorded(minilm, passages):
 
 
 def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
-    counts = [0, 0]
+    counts = [0, 0, 0]
     for passage in passages:
         for other in (False, True):
             expected = []
             for m in passage.mentions:
                 same = [a for a in passage.mentions if a.chain == m.chain and a.head < m.head]
-                if not same:
-                    continue
-                firsts = same[-1:]
-                if other:
-                    firsts = [o for o in passage.mentions if o.chain != m.chain and o.end <= same[-1].start][-1:]
-                expected += [(m, first) for first in firsts if first.end <= m.head]
+                others = [o for o in passage.mentions if same and o.chain != m.chain and o.end <= same[-1].start]
+                expected += [(m, first) for first in (others if other else same)[-1:] if first.end <= m.head]
             assert list(page.cuts(passage, other)) == expected
             counts[other] += len(expected)
+        for m, first, near in page.nearer(passage):
+            shorter, moved = page.without(passage, m, near)
+            assert first.end <= near.start < near.end <= m.start and shorter.words[moved.head :] == passage.words[m.head :]
+            counts[2] += 1
     assert min(counts) > 5
 
 
