@@ -43,12 +43,6 @@ def test_two_numbers_and_the_rule_are_what_loops_find(page):
     assert page.fit_rule(numbers, types) == max(called, key=lambda p: scores[called[p]])
 
 
-def test_mixtures_are_maps(page):
-    made = page.mixture(30, (0.3, 0.5, 0.2), np.random.default_rng(0))
-    np.testing.assert_allclose(made.sum(-1), 1)
-    assert made.mean(0).max() > 0.3 and np.diagonal(made, -1).min() > 0.5
-
-
 def test_other_maps_vote(page):
     def label(head, kind):
         return page.Label("m", head, None, "dev", kind, "")
