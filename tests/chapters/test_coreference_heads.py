@@ -152,8 +152,8 @@ def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
             assert list(page.cuts(passage, other)) == expected
             counts[other] += len(expected)
         for m, first, near in page.nearer(passage):
-            shorter, moved = page.without(passage, m, near)
-            assert first.end <= near.start < near.end <= m.start and shorter.words[moved.head :] == passage.words[m.head :]
+            new, at = page.without(passage, m, near)
+            assert first.end <= near.start < near.end <= m.start and new.words[at.head :] == passage.words[m.head :]
             counts[2] += 1
     assert min(counts) > 5
 
