@@ -93,6 +93,10 @@ def keep(executed: Path, root: Path) -> None:
             if (executed / "results" / part).is_file():
                 places.write(root / "data" / "results" / part, (executed / "results" / part).read_bytes())
     notebook = nbformat.read(root / "notebooks" / "04_dependency_heads.ipynb", as_version=4)
-    figures = {cell.metadata.mystnb.figure.name: cell for cell in notebook.cells if "mystnb" in cell.metadata}
+    figures = {
+        cell.metadata.mystnb.figure.name: cell
+        for cell in notebook.cells
+        if "figure" in cell.metadata.get("mystnb", {})
+    }
     png = next(o.data["image/png"] for o in figures["fig-dep-puzzle"].outputs if "image/png" in o.get("data", {}))
     (root / "book" / "_static" / "cover.png").write_bytes(base64.b64decode(png))

@@ -263,3 +263,20 @@ def test_no_row_is_missed_by_a_comparison():
     assert len(comparing.differing(table, table, {})) == 0
     assert len(comparing.differing(table.iloc[1:], table, {})) and len(comparing.differing(table, table.iloc[1:], {}))
     assert len(comparing.differing(names, table, {})) == (table.quantity == "type").sum()
+
+
+def test_keeping_copies_notebooks_and_draws_the_cover_of_what_was_executed(tmp_path):
+    executed, root = tmp_path / "executed", tmp_path / "root"
+    for folder in (
+        executed / "notebooks",
+        executed / "results",
+        root / "notebooks",
+        root / "data/results",
+        root / "book/_static",
+    ):
+        folder.mkdir(parents=True)
+    stored = notebooks.FOLDER / "04_dependency_heads.ipynb"
+    shutil.copy2(stored, executed / "notebooks")
+    comparing.keep(executed, root)
+    assert (root / "notebooks" / stored.name).read_bytes() == stored.read_bytes()
+    assert (root / "book/_static/cover.png").read_bytes()[1:4] == b"PNG"
