@@ -359,7 +359,11 @@ def agreement(board: pd.DataFrame) -> pd.Series:
     counting = board[board.counts & (board.control == "")].groupby(["chapter", "claim"]).verdict.agg(list)
     holding = counting[verdicts(board) == HOLDS]
     alone, all_hold = holding.map(len) == 1, holding.map(lambda each: {*each} == {HOLDS})
-    counts = {"hold in both": all_hold & ~alone, "in one, undecided in the other": ~all_hold, "in one, no number in the other": alone}
+    counts = {
+        "hold in both": all_hold & ~alone,
+        "in one, undecided in the other": ~all_hold,
+        "in one, no number in the other": alone,
+    }
     return pd.DataFrame(counts).sum()
 
 
