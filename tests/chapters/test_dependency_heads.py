@@ -286,3 +286,16 @@ def test_the_puzzle(minilm, page):
 @pytest.mark.parametrize("run", [BOOK, FULL])
 def test_over_all_heads_attention_shifts_the_other_way_round(run):
     assert recorded("dependency_heads", run).array("attention_shift", of="obj").mean() < -0.03
+
+
+def test_the_last_link_is_the_nearest_verb_or_preposition_before_a_word(page, sentences):
+    ofs = tree("OF ran of in it", "ADP VERB ADP ADP PRON", [1, -1, 4, 4, 1], "a b c d e")
+    for s in [*sentences, ofs]:
+        links = [
+            upos == "VERB" or (upos == "ADP" and w.lower() != "of") for upos, w in zip(s.upos, s.words, strict=True)
+        ]
+        for word, named in enumerate(page.last_link(s)):
+            place = word - 1
+            while place >= 0 and not links[place]:
+                place -= 1
+            assert named == place

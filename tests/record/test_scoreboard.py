@@ -3,6 +3,7 @@
 import html
 import math
 import shutil
+from collections import Counter
 from itertools import chain
 
 import pandas as pd
@@ -218,6 +219,10 @@ def test_the_page_adds_up(board, assemble):
     counts, claims = scoreboard.tally(board), [c for file in CHAPTERS.values() for c in file["claims"] if c.rule]
     assert counts.to_numpy().sum() == len(claims)
     assert scoreboard.summary(board).loc["all"].sum() == len(claims)
+    total, rows = scoreboard.verdicts(board), board[board.counts & (board.control == "")].itertuples()
+    votes = Counter((row.chapter, row.claim, row.verdict) for row in rows)
+    both = sum(votes[*key, HOLDS] == 2 for key, verdict in total.items() if verdict == HOLDS)
+    assert scoreboard.agreement(board).sum() == counts[HOLDS].sum() and scoreboard.agreement(board).iloc[0] == both
     runs = assemble.by_run(board)
     assert runs.index[0].endswith(", book") and runs[HOLDS]["minilm@random, full"] < runs[HOLDS]["minilm, full"]
     sections, reasons = (
