@@ -242,7 +242,7 @@ def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     ) and digits < 3:
         digits += 1
     value, _, interval = f"{number:z.{digits}f}".partition(" ")
-    return " ".join(filter(None, [value, more, interval])).replace(" ", FIRM)
+    return " ".join(filter(None, [f"{value} {more}".strip().replace(" ", FIRM), interval]))
 
 
 @dataclass(frozen=True)
@@ -415,7 +415,7 @@ def agreement(board: pd.DataFrame) -> pd.Series:
 def tally(board: pd.DataFrame) -> pd.DataFrame:
     """Notebook by verdict: how many findings; readings of one comparison count once."""
     counts = comparisons(board).verdict.groupby(level=0).value_counts().unstack(fill_value=0)
-    return counts.reindex(columns=[verdict for verdict in VERDICTS if verdict in counts])
+    return counts.reindex(columns=list(VERDICTS), fill_value=0)
 
 
 # Tables of the page
@@ -464,7 +464,7 @@ def headlines() -> list[tuple[str, Claim, Cell]]:
 
 def summary(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by chapter and verdict, in few columns, with a line for all."""
-    counts = tally(board).reindex(columns=list(VERDICTS), fill_value=0)
+    counts = tally(board)
     counts.loc["all"] = counts.sum()
     columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
     columns |= {"mixed, level or undecided": [MIXED, LEVEL, UNDECIDED], "no number to compare": [APART, ABSENT]}
