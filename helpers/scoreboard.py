@@ -202,14 +202,6 @@ def verdict(number: Number, rule: str, bound: float, margin: float = 0) -> str:
     return HOLDS if holds else FAILS if fails else {"every": MIXED, "shown": APART}.get(rule, UNDECIDED)
 
 
-def lead(ours: Number, control: Number) -> Number:
-    """By how much further past its bound a network is than a control, with the interval for two independent numbers (square and add)."""
-    value, (low, high), (least, most) = ours.value - control.value, ours.ends, control.ends
-    below = math.hypot(ours.value - low, most - control.value)
-    above = math.hypot(high - ours.value, control.value - least)
-    return Number(value, value - below, value + above) if below or above else Number(value)
-
-
 def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple[str, float]:
     """A rule's name, and what a number is held against.
 
@@ -251,7 +243,8 @@ class Cell:
 
     Attributes:
         said, value: what is judged, as a person says it, and as a number.
-        past: how far past the bound it is; for rules without a direction NaN.
+        past: how far past the bound what is judged is, and our number itself where it is compared with another; for rules without a direction NaN.
+        against: that other number.
         beyond: of a control that passes as well or is too near, how much further past the bound ours is, in words.
     """
 
@@ -260,7 +253,8 @@ class Cell:
     controls: Mapping[str, "Cell"] = field(default_factory=dict)
     said: str = "–"
     value: float = math.nan
-    past: Number = Number(math.nan)
+    past: tuple[Number, Number] = (Number(math.nan), Number(math.nan))
+    against: float = math.nan
     beyond: str = ""
 
     def __str__(self) -> str:
@@ -290,8 +284,22 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
     result = verdict(tested, rule, bound, claim.level)
     if result == HOLDS and "p" in given and given["p"].value >= LARGEST_P:
         result = UNDECIDED
-    past = (tested - Number(bound, bound, bound)) * {"above": 1, "at least": 1, "below": -1}.get(rule, math.nan)
-    return Cell(text, result, said=spoken(number, claim, compared="against" in given), value=number.value, past=past)
+    side, compared = {"above": 1, "at least": 1, "below": -1}.get(rule, math.nan), "against" in given
+    more = {"past": ((tested - Number(bound, bound, bound)) * side, given["ours"] * factor * side)}
+    more |= {"against": given["against"].value} if compared else {}
+    return Cell(text, result, said=spoken(number, claim, compared=compared), value=number.value, **more)
+
+
+def lead(cell: Cell, control: Cell) -> Number:
+    """By how much further past its bound a network is than a control, with the interval for two independent numbers (square and add). What
+    both are compared with cancels out where it is one number.
+    """
+    bare = cell.against == control.against and all(math.isfinite(each.past[1].low) for each in (cell, control))
+    ours, other = cell.past[bare], control.past[bare]
+    value, (low, high), (least, most) = ours.value - other.value, ours.ends, other.ends
+    below = math.hypot(ours.value - low, most - other.value)
+    above = math.hypot(high - ours.value, other.value - least)
+    return Number(value, value - below, value + above) if below or above else Number(value)
 
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
@@ -302,7 +310,7 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
         same = replace(claim, **dict.fromkeys(ROLES, "") | names) if names else claim
         control = compare(same, numbers, name if name.startswith("@") else "")
         if cell.verdict == HOLDS and control.verdict in (HOLDS, LEVEL, UNDECIDED):
-            further = lead(cell.past, control.past)
+            further = lead(cell, control)
             rival = verdict(further, "above", 0) != HOLDS
             rivals |= {control.verdict} if rival else set()
             if math.isfinite(further.value) and (rival or control.verdict == HOLDS):
