@@ -234,7 +234,7 @@ def heads_by_layer(
 
 
 MODEL_LOOKS = {
-    name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
+    n: {"color": COLOURS[n], "marker": MARKERS[n]} for n in ("minilm", "mpnet", "random", "shuffled", "classes")
 } | dict.fromkeys(("no network", "baseline"), LOOKS["baseline"])
 
 

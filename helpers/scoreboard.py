@@ -19,9 +19,10 @@ import yaml
 from helpers import places, results
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
+LEVEL = "level"
 APART, ABSENT = "not comparable", "no number"
 #: Verdict of a comparison that could be made -> its mark.
-MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"}
+MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", LEVEL: "≈", FAILS: "○"}
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
 #: Unit -> factor that turns a recorded number into it, decimals shown, how it is written, and what a person says after it.
@@ -31,7 +32,7 @@ RULES = ("above", "below", "about", "around", "at least", "equal", "every", "pas
 #: What a claim, or a control of it, names numbers for.
 ROLES = ("ours", "against", "difference", "judged", "p")
 #: Where a chapter records a p-value of a test of its own, "holds" also needs one below this.
-LEVEL = 0.05
+LARGEST_P = 0.05
 #: How far from the paper's number "about" reaches.
 FACTOR = 1.25
 
@@ -51,9 +52,10 @@ class Claim:
         against, difference: what ours is compared with, and the paired difference, which is judged; where none is recorded, the interval
             is the widest that the two allow.
         judged, p: a number that is judged in the place of ours, and a p-value.
+        level: how far from the bound, in the unit shown, still counts as level: an undecided interval that lies within it says so.
         controls: name -> its number, by default the same as ours. ``@random`` and ``@shuffled`` are networks recorded with ours; another name
             needs a number of its own, or several: ``{ours, against, difference}``, and where its interval is a band of random draws the rule
-            ``around`` our number. What holds of a control, too, is no finding.
+            ``around`` our number. What holds of a control, too, is a finding only where ours is past the bound by more (:func:`lead`).
         uncontrolled: where nothing could have shown the same, why.
         power, visible: a number of the test (how many cases there were, or the smallest effect that it would have seen in the unit shown), and the
             least or most that it may be, as a rule: ``at least 20``, ``below 5``. Without it a verdict that rests on seeing nothing
@@ -61,6 +63,8 @@ class Claim:
         row, number, beside, note: of a paper's table, the row with these fields and which of its fields is the number; the field, or the row, that it is
             compared with; fields to show beside the place in the paper.
         unit: of what is shown, where it is not the paper's; "count" for whole numbers.
+        missing: what a model lacks that has no such number: ``no such head``.
+        comparison: claims of a chapter that share this name are readings of one comparison, which counts once.
         label: what stands in the first column of the chapter's own table.
         tell: how one would say it to a colleague, for the first table of the page.
         run: profile of the run that decides a headline, where it is not that on the book's own texts.
@@ -75,6 +79,7 @@ class Claim:
     difference: str = ""
     judged: str = ""
     p: str = ""
+    level: float = 0
     controls: Mapping[str, Any] = field(default_factory=dict)
     uncontrolled: str = ""
     power: str = ""
@@ -84,6 +89,8 @@ class Claim:
     beside: Any = None
     note: Sequence[str] = ()
     unit: str | None = None
+    missing: str = "–"
+    comparison: str = ""
     label: str = ""
     tell: str = ""
     run: str = "book"
@@ -132,6 +139,11 @@ class Number:
     high: float = math.nan
     words: str | None = None
 
+    @property
+    def ends(self) -> list[float]:
+        """Of the interval; twice the number itself where there is none."""
+        return [self.value if math.isnan(end) else end for end in (self.low, self.high)]
+
     def __mul__(self, factor: float) -> "Number":
         low, high = sorted((factor * self.low, factor * self.high))
         return Number(factor * self.value, low, high, self.words)
@@ -166,10 +178,13 @@ def numbers_of(table: pd.DataFrame) -> Numbers:
 # Verdicts
 
 
-def verdict(number: Number, rule: str, bound: float) -> str:
-    """What a rule says of a number and its interval; a number without one, such as a count, is certain."""
-    value = number.value
-    low, high = (value if math.isnan(end) else end for end in (number.low, number.high))
+def verdict(number: Number, rule: str, bound: float, margin: float = 0) -> str:
+    """What a rule says of a number and its interval; a number without one, such as a count, is certain.
+
+    Args:
+        margin: an interval across the bound that stays within this distance of it is level.
+    """
+    value, (low, high) = number.value, number.ends
     least, most = sorted((bound / FACTOR, bound * FACTOR))
     holds, fails = {
         "above": (low > bound, high < bound),
@@ -182,6 +197,8 @@ def verdict(number: Number, rule: str, bound: float) -> str:
         "every": (value == 1, value == 0),
         "shown": (False, False),
     }[rule]
+    if not holds and not fails and bound - margin < low <= high < bound + margin:
+        return LEVEL
     return HOLDS if holds else FAILS if fails else {"every": MIXED, "shown": APART}.get(rule, UNDECIDED)
 
 
@@ -217,7 +234,7 @@ def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     ) and digits < 3:
         digits += 1
     value, _, interval = f"{number:z.{digits}f}".partition(" ")
-    return " ".join(filter(None, [value, more, interval])).replace(" ", FIRM)
+    return " ".join(filter(None, [f"{value} {more}".strip().replace(" ", FIRM), interval]))
 
 
 @dataclass(frozen=True)
@@ -226,6 +243,9 @@ class Cell:
 
     Attributes:
         said, value: what is judged, as a person says it, and as a number.
+        past: how far past the bound what is judged is, and our number itself where it is compared with another; for rules without a direction NaN.
+        against: that other number.
+        beyond: of a control that passes as well or is too near, how much further past the bound ours is, in words.
     """
 
     text: str
@@ -233,9 +253,12 @@ class Cell:
     controls: Mapping[str, "Cell"] = field(default_factory=dict)
     said: str = "–"
     value: float = math.nan
+    past: tuple[Number, Number] = (Number(math.nan), Number(math.nan))
+    against: float = math.nan
+    beyond: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text}{FIRM}{MARKS.get(self.verdict, '')}".strip()
+        return f"{self.text}{FIRM}{MARKS.get(self.verdict, '')}".strip() + self.beyond
 
 
 def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
@@ -247,7 +270,7 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
         if name := getattr(claim, role):  # "@random NAME" is a control's number, of which a claim can be, too
             given[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
     if any(given.get(role, 0) is None for role in ("ours", "against", "judged")):
-        return Cell("–", ABSENT)
+        return Cell(claim.missing, ABSENT)
     number = given["ours"] * factor
     if number.value == 1:
         unit = unit.replace("heads", "head")
@@ -257,22 +280,46 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
         text = f"{number.value:z.{digits}f}{FIRM}vs{FIRM}{other.value:z.{digits}f}{unit}, ".replace("-", "−")
         number = given["difference"] * factor if given.get("difference") else number - other
         text += f"{number:+z.{digits}f}{f'{FIRM}points' if '%' in unit else unit}"
-    result = verdict(given.get("judged", number), *ruled(claim, claim.rule or "shown", numbers, network))
-    if result == HOLDS and "p" in given and given["p"].value >= LEVEL:
+    tested, (rule, bound) = given.get("judged", number), ruled(claim, claim.rule or "shown", numbers, network)
+    result = verdict(tested, rule, bound, claim.level)
+    if result == HOLDS and "p" in given and given["p"].value >= LARGEST_P:
         result = UNDECIDED
-    return Cell(text, result, said=spoken(number, claim, compared="against" in given), value=number.value)
+    side, compared = {"above": 1, "at least": 1, "below": -1}.get(rule, math.nan), "against" in given
+    more = {"past": ((tested - Number(bound, bound, bound)) * side, given["ours"] * factor * side)}
+    more |= {"against": given["against"].value} if compared else {}
+    return Cell(text, result, said=spoken(number, claim, compared=compared), value=number.value, **more)
+
+
+def lead(cell: Cell, control: Cell) -> Number:
+    """By how much further past its bound a network is than a control, with the interval for two independent numbers (square and add). What
+    both are compared with cancels out where it is one number.
+    """
+    bare = cell.against == control.against and all(math.isfinite(each.past[1].low) for each in (cell, control))
+    ours, other = cell.past[bare], control.past[bare]
+    value, (low, high), (least, most) = ours.value - other.value, ours.ends, other.ends
+    below = math.hypot(ours.value - low, most - other.value)
+    above = math.hypot(high - ours.value, other.value - least)
+    return Number(value, value - below, value + above) if below or above else Number(value)
 
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
     """What one record says of a claim, and of each control what it says by the same rule."""
-    cell, controls = compare(claim, numbers), {}
+    cell, controls, rivals = compare(claim, numbers), {}, set()
     for name, other in claim.controls.items():
         names = {"ours": other} if isinstance(other, str) else other
         same = replace(claim, **dict.fromkeys(ROLES, "") | names) if names else claim
-        controls[name] = compare(same, numbers, name if name.startswith("@") else "")
+        control = compare(same, numbers, name if name.startswith("@") else "")
+        if cell.verdict == HOLDS and control.verdict in (HOLDS, LEVEL, UNDECIDED):
+            further = lead(cell, control)
+            rival = verdict(further, "above", 0) != HOLDS
+            rivals |= {control.verdict} if rival else set()
+            if math.isfinite(further.value) and (rival or control.verdict == HOLDS):
+                beyond = f"; ours further by {further:z.{claim.shown_in[1]}f}"
+                control = replace(control, beyond=beyond, said=control.said + beyond)
+        controls[name] = control
     result, power = cell.verdict, numbers.get(("", claim.power))
-    if result == HOLDS and HOLDS in [control.verdict for control in controls.values()]:
-        result = ALSO
+    if rivals:
+        result = ALSO if HOLDS in rivals else UNDECIDED
     elif power and result == (FAILS if claim.rule.startswith("at least") else HOLDS):  # it rests on seeing nothing
         seen = power if claim.visible.startswith("at least") else power * claim.shown_in[0]
         if verdict(seen, *ruled(claim, claim.visible, numbers)) != HOLDS:
@@ -315,6 +362,7 @@ def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
     rows = [
         {"chapter": chapter, "number": n, "row": claim, "claim": claim.claim, "paper": claim.paper.partition(" ")[0]}
+        | {"comparison": claim.comparison or str(n)}
         | {about: claim.source.get(about, "") for about in ("model", "data")}
         for chapter, content in chapters().items()
         for n, claim in enumerate(content["claims"])
@@ -354,23 +402,28 @@ def verdicts(board: pd.DataFrame) -> pd.Series:
     return overall_of.reindex(findings().index, fill_value=ABSENT)
 
 
+def comparisons(board: pd.DataFrame) -> pd.DataFrame:
+    """(Notebook, comparison) by model: the verdict, that of all readings of a comparison together; and the claim that is read first."""
+    found = findings()
+    counting = board[board.counts & (board.control == "")].join(found.comparison, on=["chapter", "claim"])
+    by_model = counting.groupby(["chapter", "comparison", "model"]).verdict.agg(overall).unstack(fill_value=ABSENT)
+    first = found.reset_index().groupby(["chapter", "comparison"], sort=False).row.first()
+    by_model = by_model.reindex(first.index, fill_value=ABSENT)
+    return by_model.assign(verdict=by_model.agg(overall, axis=1), row=first)
+
+
 def agreement(board: pd.DataFrame) -> pd.Series:
     """Of the findings that hold: in how many every model agrees, one leaves it open, or only one has a number."""
-    counting = board[board.counts & (board.control == "")].groupby(["chapter", "claim"]).verdict.agg(list)
-    holding = counting[verdicts(board) == HOLDS]
-    alone, all_hold = holding.map(len) == 1, holding.map(lambda each: {*each} == {HOLDS})
-    counts = {
-        "hold in both": all_hold & ~alone,
-        "in one, undecided in the other": ~all_hold,
-        "in one, no number in the other": alone,
-    }
-    return pd.DataFrame(counts).sum()
+    holding = comparisons(board).query("verdict == @HOLDS").drop(columns=["verdict", "row"])
+    alone, both = (holding == ABSENT).any(axis=1), (holding == HOLDS).all(axis=1)
+    names = ("hold in both", "in one, undecided in the other", "in one, no number in the other")
+    return pd.Series(dict(zip(names, (both.sum(), (~both & ~alone).sum(), alone.sum()), strict=True)))
 
 
 def tally(board: pd.DataFrame) -> pd.DataFrame:
-    """Notebook by verdict: how many findings."""
-    counts = verdicts(board).groupby(level=0).value_counts().unstack(fill_value=0)
-    return counts.reindex(columns=[verdict for verdict in VERDICTS if verdict in counts])
+    """Notebook by verdict: how many findings; readings of one comparison count once."""
+    counts = comparisons(board).verdict.groupby(level=0).value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=list(VERDICTS), fill_value=0)
 
 
 # Tables of the page
@@ -401,8 +454,8 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
         ours, controls = chosen[chosen.control == ""], chosen[chosen.control != ""]
         decide = (ours.verdict.isin(list(MARKS)) & (ours.verdict != UNDECIDED)).sum()
         share = f", {decide}{FIRM}of{FIRM}{len(ours)}" if decide else ""
-        texts = ours.set_index("model").text.reindex(models, fill_value="–")
         claim = findings().row[key]
+        texts = ours.set_index("model").text.reindex(models, fill_value=claim.missing)
         rows.append([name, total[key] + share, claim.theirs, *texts, strongest(claim, controls)])
     return results.Table(["finding", "verdict", "paper", *models, "strongest control"], rows)
 
@@ -419,10 +472,10 @@ def headlines() -> list[tuple[str, Claim, Cell]]:
 
 def summary(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by chapter and verdict, in few columns, with a line for all."""
-    counts = tally(board).reindex(columns=list(VERDICTS), fill_value=0)
+    counts = tally(board)
     counts.loc["all"] = counts.sum()
     columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
-    columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not comparable, or no number": [APART, ABSENT]}
+    columns |= {"mixed, level or undecided": [MIXED, LEVEL, UNDECIDED], "no number to compare": [APART, ABSENT]}
     return pd.DataFrame({name: counts[parts].sum(axis=1) for name, parts in columns.items()})
 
 

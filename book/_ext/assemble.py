@@ -85,7 +85,7 @@ def context(static: Path) -> dict[str, Any]:
     """What the templates of pages are given."""
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
     about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
-    about |= {"heads": atlas, "held": holdings, "static": static, "told": told, "by_run": by_run}
+    about |= {"heads": atlas, "held": holdings, "static": static, "told": told}
     return about | {"write_live": live.write, "load": encoders.load}
 
 
@@ -146,14 +146,6 @@ def told(board: pd.DataFrame) -> dict[str, results.Table]:
         line = [sentence, *numbers, scoreboard.strongest(claim, rows[rows.control != ""], "{0.said} ({0.whose})")]
         groups.setdefault(total[key].capitalize(), []).append(line)
     return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
-
-
-def by_run(board: pd.DataFrame) -> pd.DataFrame:
-    """Findings by run and verdict, control networks included; a finding without a number in a run is left out there."""
-    networks = board[board.control.str.match("@|$")]
-    ordered = networks.assign(run=networks.whose + ", " + networks.profile)  # the book's texts before real ones
-    counts = ordered.groupby(["control", "profile", "model", "run"]).verdict.value_counts().unstack(fill_value=0)
-    return counts.reindex(columns=list(scoreboard.MARKS), fill_value=0).droplevel([0, 1, 2])
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:

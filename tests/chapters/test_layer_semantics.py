@@ -30,8 +30,7 @@ def states(page, minilm, contexts):
 
 def in_order(contexts):
     """Every sentence of some contexts, and all their words."""
-    sentences = [document.sentences[place] for document, firsts, _ in contexts for place in firsts]
-    return sentences, [word for *_, words in contexts for word in words]
+    return [d.sentences[n] for d, firsts, _ in contexts for n in firsts], [w for *_, words in contexts for w in words]
 
 
 def test_contexts_are_whole_sentences_within_the_limit(page, minilm, documents, contexts, monkeypatch):
@@ -54,28 +53,24 @@ def test_contexts_are_whole_sentences_within_the_limit(page, minilm, documents, 
 
 def test_targets_are_what_the_annotation_says(page, contexts):
     sentences, words = in_order(contexts)
-    tags = page.targets(contexts, "part of speech")
-    assert tags.label.tolist() == [u for s in sentences for u in s.upos]
+    assert page.targets(contexts, "part of speech").label.tolist() == [u for s in sentences for u in s.upos]
     assert len(page.targets(contexts, "part of speech", limit=7)) == 7
-    placed = [(s, w) for s in sentences for w in range(len(s.words))]
-    asked = [(s, w) for s, w in placed if s.governors[w] >= 0 and s.relations[w] != "punct"]
+    asked = [(s, w) for s in sentences for w, r in enumerate(s.relations) if s.governors[w] >= 0 and r != "punct"]
     relations = page.targets(contexts, "dependency")
     for (sentence, word), t in zip(asked, relations.itertuples(), strict=True):
-        spans = [words[slice(*span)] for span in t.spans]
-        assert spans == [[sentence.words[word]], [sentence.words[sentence.governors[word]]]]
+        governor = sentence.governors[word]
+        assert [words[slice(*span)] for span in t.spans] == [[sentence.words[word]], [sentence.words[governor]]]
         assert (t.document, t.label) == (sentence.document, sentence.relations[word].split(":")[0])
-        assert t.spans[1][0] - t.spans[0][0] == sentence.governors[word] - word
+        assert t.spans[1][0] - t.spans[0][0] == governor - word
     mentions = [(d, firsts, m) for d, firsts, _ in contexts for m in d.mentions if m.sentence in firsts]
     types = page.targets(contexts, "entity")
     assert types.label.tolist() == [m.type for *_, m in mentions if m.type]
     surfaces = [" ".join(d.sentences[m.sentence].words[m.start : m.end]) for d, _, m in mentions if m.type]
     assert [" ".join(words[slice(*spans[0])]) for spans in types.spans] == surfaces
-    for context in contexts:
-        document, firsts, _ = context
-        pairs, chain = page.targets([context], "coreference"), {}
-        for m in document.mentions:
-            if m.sentence in firsts:
-                chain[firsts[m.sentence] + m.start, firsts[m.sentence] + m.end] = m.chain
+    for document, firsts, inside in contexts:
+        pairs = page.targets([(document, firsts, inside)], "coreference")
+        own = [(firsts[m.sentence], m) for m in document.mentions if m.sentence in firsts]
+        chain = {(first + m.start, first + m.end): m.chain for first, m in own}
         spans = [(tuple(span), tuple(other)) for span, other in pairs.spans]
         labels = ["same" if chain[span] == chain[other] else "other" for span, other in spans]
         assert labels == pairs.label.tolist() and len({*spans}) == len(spans)
@@ -86,9 +81,8 @@ def test_tasks_without_annotation_are_named_and_left_out_or_refused(page, contex
     def changed(change):
         return {"train": contexts, "test": [(change(document), *rest) for document, *rest in contexts]}
 
-    unlimited = None, None
-    assert [*page.possible(changed(replace), unlimited)] == [*TASKS] and not capsys.readouterr().out
-    assert [*page.possible(changed(lambda d: replace(d, mentions=())), unlimited)] == [*TASKS[:2]]
+    assert [*page.possible(changed(replace), (None, None))] == [*TASKS] and not capsys.readouterr().out
+    assert [*page.possible(changed(lambda d: replace(d, mentions=())), (None, None))] == [*TASKS[:2]]
     assert [line[:12] for line in capsys.readouterr().out.splitlines()] == ["Without 'ent", "Without 'cor"]
     for annotation, needed in (("relations", "names of relations"), ("upos", "part-of-speech tags")):
 
@@ -97,7 +91,7 @@ def test_tasks_without_annotation_are_named_and_left_out_or_refused(page, contex
             return replace(document, sentences=tuple(sentences))
 
         with pytest.raises(corpora.CorpusError, match=needed):
-            page.possible(changed(blank), unlimited)
+            page.possible(changed(blank), (None, None))
 
 
 @pytest.mark.parametrize(("family", "shuffled"), [("bert", None), ("mpnet", None), ("bert", 5)])
@@ -116,9 +110,8 @@ def test_states_are_the_models_own(page, small_encoder, documents, family, shuff
             layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
         mine = torch.stack(layers)[:, 0, ~batch.special[0]].numpy()
         assert np.allclose(states[:, start[0] : start[-1]], mine, rtol=1e-3, atol=2e-3)
-        units = batch.unit[0][~batch.special[0]].numpy()
         for place, (low, high) in enumerate(pairwise(start - start[0])):
-            assert (units[low:high] == place + 1).all() and high > low
+            assert (batch.unit[0][~batch.special[0]][low:high] == place + 1).all() and high > low
         word += len(words)
     assert len(first) == word + 1
 
@@ -147,8 +140,7 @@ def by_loop(probes, top, part, number):
             mixed = sum(s * layers[k] / scale[k].item() for k, s in enumerate(mixing))
             tokens_.append((take["gamma"] * mixed) @ take["project"][role])
             scores.append(tokens_[-1] @ take["attend"][role])
-        counts = np.exp(np.array(scores) - max(scores))
-        vectors.append((counts / counts.sum()) @ np.array(tokens_))
+        vectors.append(np.average(tokens_, axis=0, weights=np.exp(np.array(scores) - max(scores))))
     hidden = np.maximum(np.concatenate(vectors) @ take["hidden"] + take["hidden_bias"][0], 0)
     return hidden @ take["out"] + take["out_bias"][0]
 
@@ -166,8 +158,8 @@ def test_the_pages_probes_are_what_the_definition_says(page, contexts, states, t
         for number in (0, 5, len(tables["train"]) - 1):
             right = by_loop(probes, top, part, number)
             assert np.allclose(given[top, number], right, rtol=1e-3, atol=1e-3)
-            spans = [states[0][:, slice(*states[1][span])].float() for span in part[1][number]]
-            assert np.allclose(page.by_hand(probes, top, spans), right, rtol=1e-3, atol=1e-3)
+            alone = page.one_of(probes, top)(page.tokens_in(states, part[1][[number]]))
+            assert np.allclose(alone[0], right, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("task", ["part of speech", "coreference"])
@@ -184,11 +176,10 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
 
     tables = {"train": page.targets(contexts, task, 70), "dev": page.targets(contexts, task, 30, seed=1)}
     labels, (train, dev) = page.examples({"train": states, "dev": states}, tables)
-    together, weights = fitted(), fitted().weights()
-    assert torch.allclose(weights.sum(-1), torch.ones(7)) and (weights.triu(1) == 0).all()
+    together = fitted()
+    assert torch.allclose(together.weights().sum(-1), torch.ones(7)) and not together.weights().triu(1).any()
     assert torch.allclose(fitted(even=True).weights()[6], torch.full((7,), 1 / 7))
-    others = fitted(0, 1, 3, 4, 5, 6)
-    for mine, alone in zip(together.parameters(), others.parameters(), strict=True):
+    for mine, alone in zip(together.parameters(), fitted(0, 1, 3, 4, 5, 6).parameters(), strict=True):
         assert torch.allclose(mine[2], alone[2], atol=1e-4) and not torch.allclose(mine[5], alone[5], atol=1e-2)
     begun, done = (page.loss(fitted(steps=steps), *train).mean(1) for steps in (1, 40))
     assert (done < 0.9 * begun).all()
@@ -201,16 +192,27 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
         return losses
 
     monkeypatch.setitem(loss.__globals__, "loss", watched)
-    best = loss(fitted(steps=100), *dev).mean(1)
-    assert len(looks) == 4 and torch.allclose(best, torch.stack(looks).amin(0)), "each probe as it was best"
+    best = fitted(steps=100)
+    assert len(looks) == 4 and torch.allclose(loss(best, *dev).mean(1), torch.stack(looks).amin(0)), (
+        "each as it was best"
+    )
+    alone = page.fit_one(page.one_of(page.Probes(train, labels, seed=2), 3), train, dev, 100, 2)
+    for name, parameter in page.one_of(best, 3).named_parameters():
+        assert torch.allclose(alone.get_parameter(name), parameter, atol=1e-3), f"{name} of the loop on the page"
+
+
+def test_the_dictionary_is_a_loop_over_words(page):
+    rng = np.random.default_rng(0)
+    words, tags = rng.choice([*"abcdefgh"], 60), rng.choice(["ADJ", "NOUN", "VERB"], 60)
+    own = {word: sorted(tags[words == word]) for word in words}  # sorted: of equals the first by name
+    assert page.dictionary(words, tags).to_dict() == {word: max(of, key=of.count) for word, of in own.items()}
 
 
 def test_places_of_tasks_by_hand(page):
     places = page.expected_layer(np.array([[0.5, 0.7, 0.8, 0.8], [0.5, 0.5, 0.5, 0.9], [0.5, 0.9, 0.9, 0.9]]))
     assert places == pytest.approx([(0.2 + 2 * 0.1) / 0.3, 3, 1])
     assert np.isnan(page.expected_layer(np.array([0.5, 0.6, 0.4]))), "without a gain no layer"
-    rows = np.array([[1, 1e-9, 1e-9], [1e-9, 0.5, 0.5], [0.2, 0.3, 0.5]])
-    assert page.centre_of_gravity(rows) == pytest.approx([0, 1.5, 1.3], abs=1e-6)
+    assert page.centre_of_gravity([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]]) == pytest.approx([0, 1.5, 1.3])
     values = np.array([1.0, 2.5, 0.5, 3.0])
     mean, ends = page.over_fits(values), stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert (mean.value, mean.low, mean.high) == pytest.approx((values.mean(), *ends))
