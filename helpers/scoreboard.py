@@ -225,15 +225,19 @@ def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     """A number as a person says it: ``38 points ahead [34, 42]``; with a decimal more where its interval would have no width."""
     _, digits, _, *words = claim.shown_in
     more, less = words[compared]
-    if less and number.value < 0:
-        number, more = number * -1, less
-    digits = max(digits - 1, 0)
+    digits -= digits in (1, 2)
     nearest = min(abs(number.low), abs(number.high))  # an end that is not 0 is not shown as 0
     while (
         f"{number.low:.{digits}f}" == f"{number.high:.{digits}f}" != "nan" or 0 < nearest < 0.5 / 10**digits
     ) and digits < 3:
         digits += 1
     value, _, interval = f"{number:z.{digits}f}".partition(" ")
+    if "points" in more and not value.strip("0."):
+        value, more = "no", "difference"
+    elif less and number.value < 0:
+        value, _, interval = f"{number * -1:z.{digits}f}".partition(" ")
+        more = less
+    more = more.replace("points", "point") if value == "1" else more
     return " ".join(filter(None, [f"{value} {more}".strip().replace(" ", FIRM), interval]))
 
 
@@ -244,8 +248,9 @@ class Cell:
     Attributes:
         said, value: what is judged, as a person says it, and as a number.
         past: how far past the bound what is judged is, and our number itself where it is compared with another; for rules without a direction NaN.
+        bound: what it is held against.
         against: that other number.
-        beyond: of a control that passes as well or is too near, how much further past the bound ours is, in words.
+        beyond: of a control that passes as well or is too near, how much further past the bound ours is, or the control, in words.
     """
 
     text: str
@@ -254,6 +259,7 @@ class Cell:
     said: str = "–"
     value: float = math.nan
     past: tuple[Number, Number] = (Number(math.nan), Number(math.nan))
+    bound: float = math.nan
     against: float = math.nan
     beyond: str = ""
 
@@ -270,7 +276,7 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
         if name := getattr(claim, role):  # "@random NAME" is a control's number, of which a claim can be, too
             given[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
     if any(given.get(role, 0) is None for role in ("ours", "against", "judged")):
-        return Cell(claim.missing, ABSENT)
+        return Cell(claim.missing, ABSENT, said=claim.missing)
     number = given["ours"] * factor
     if number.value == 1:
         unit = unit.replace("heads", "head")
@@ -286,7 +292,7 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
         result = UNDECIDED
     side, compared = {"above": 1, "at least": 1, "below": -1}.get(rule, math.nan), "against" in given
     more = {"past": ((tested - Number(bound, bound, bound)) * side, given["ours"] * factor * side)}
-    more |= {"against": given["against"].value} if compared else {}
+    more |= {"bound": bound} | ({"against": given["against"].value} if compared else {})
     return Cell(text, result, said=spoken(number, claim, compared=compared), value=number.value, **more)
 
 
@@ -314,7 +320,8 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
             rival = verdict(further, "above", 0) != HOLDS
             rivals |= {control.verdict} if rival else set()
             if math.isfinite(further.value) and (rival or control.verdict == HOLDS):
-                beyond = f"; ours further by {further:z.{claim.shown_in[1]}f}"
+                whose, sign = ("the control", -1) if further.value < 0 else ("ours", 1)
+                beyond = f"; {whose} further by {further * sign:z.{claim.shown_in[1]}f}"
                 control = replace(control, beyond=beyond, said=control.said + beyond)
         controls[name] = control
     result, power = cell.verdict, numbers.get(("", claim.power))
@@ -328,9 +335,12 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
 
 
 def overall(verdicts: Iterable[str]) -> str:
-    """Of several models: the verdict of those that decide it if they agree, mixed if they do not, undecided if none does."""
+    """Of several models: the verdict of those that decide it if they agree, mixed if they do not, undecided if none does. Of one that holds
+    and one that a control shows as well, the weaker.
+    """
     known = set(verdicts) - {ABSENT}
     deciding = known - {UNDECIDED} or known or {ABSENT}
+    deciding = deciding - {HOLDS} if ALSO in deciding else deciding
     return deciding.pop() if len(deciding) == 1 else MIXED
 
 
@@ -432,7 +442,10 @@ def tally(board: pd.DataFrame) -> pd.DataFrame:
 def strongest(claim: Claim, controls: pd.DataFrame, shown: str = "{0.whose} {0.text}") -> str:
     """The control that comes nearest to passing, of rows of :func:`judged`; without one, why there is none."""
     place = controls.verdict.map(VERDICTS.index)
-    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
+    rule, bound = ruled(claim, claim.rule, {})
+    strength = {"above": controls.value, "at least": controls.value, "equal": -(controls.value - bound).abs()}.get(
+        rule, -controls.value
+    )
     known = controls.assign(place=place, strength=-strength)[controls.verdict != ABSENT]
     for control in known.sort_values(["place", "strength"]).head(1).itertuples():
         return shown.format(control)
@@ -457,7 +470,7 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
         claim = findings().row[key]
         texts = ours.set_index("model").text.reindex(models, fill_value=claim.missing)
         rows.append([name, total[key] + share, claim.theirs, *texts, strongest(claim, controls)])
-    return results.Table(["finding", "verdict", "paper", *models, "strongest control"], rows)
+    return results.Table(["statement", "verdict", "paper", *models, "strongest control"], rows)
 
 
 def headlines() -> list[tuple[str, Claim, Cell]]:

@@ -134,7 +134,7 @@ def spans(numbers: pd.Series) -> str:
 
 
 def told(board: pd.DataFrame) -> dict[str, results.Table]:
-    """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
+    """The statements that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
     total, claims = scoreboard.verdicts(board), scoreboard.findings().row
     order = total.map(scoreboard.VERDICTS.index).sort_values(kind="stable").index
     counting = board[board.counts].set_index(["chapter", "claim"])
@@ -145,7 +145,7 @@ def told(board: pd.DataFrame) -> dict[str, results.Table]:
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
         line = [sentence, *numbers, scoreboard.strongest(claim, rows[rows.control != ""], "{0.said} ({0.whose})")]
         groups.setdefault(total[key].capitalize(), []).append(line)
-    return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
+    return {name: results.Table(["statement", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:

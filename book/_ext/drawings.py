@@ -145,13 +145,16 @@ def coverage() -> Figure:
 def verdict_bars(counts: pd.DataFrame, looks: plots.Parts = plots.LOOKS["verdicts"]) -> Figure:
     """A bar for each row, cut by verdict, with the counts written in."""
     counts = counts.loc[:, counts.any()]
-    look = {"xlabel": "findings of the papers", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
+    look = {"xlabel": "statements", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
     figure = plots.share_bars(counts.T.to_dict("list"), {v: looks[v] for v in counts}, **look)
+    figure.set_size_inches(4.7, 1.7 + 0.42 * len(counts))  # small, so that letters stay legible on a phone
     [ax] = figure.axes
+    for number in ax.texts:
+        number.set_fontsize(10)
     ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
     ax.grid(axis="x")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    figure.legend(loc="outside upper left", ncols=2, fontsize=10)
     return figure
 
 
