@@ -291,9 +291,7 @@ def test_over_all_heads_attention_shifts_the_other_way_round(run):
 def test_the_last_link_is_the_nearest_verb_or_preposition_before_a_word(page, sentences):
     ofs = tree("OF ran of in it", "ADP VERB ADP ADP PRON", [1, -1, 4, 4, 1], "a b c d e")
     for s in [*sentences, ofs]:
-        links = [
-            upos == "VERB" or (upos == "ADP" and w.lower() != "of") for upos, w in zip(s.upos, s.words, strict=True)
-        ]
+        links = [c == "VERB" or (c == "ADP" and w.lower() != "of") for c, w in zip(s.upos, s.words, strict=True)]
         for word, named in enumerate(page.last_link(s)):
             place = word - 1
             while place >= 0 and not links[place]:

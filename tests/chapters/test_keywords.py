@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,6 +79,9 @@ def test_texts_are_cut_after_the_last_word_that_fits(page, small_encoder):
             if len(cut) < len(units):
                 more = tokens.encode(encoder, [list(units[: len(cut) + 1])])
                 assert more.ids.shape[1] > length, "one word more would not fit"
+    tree = Sentence("1", ("Well-known", "otters", "do", "dive"), upos=("ADJ", "NOUN", "AUX", "VERB"))
+    part, classes = page.tagged(TEXTS[0], SimpleNamespace(sentences=[tree]))
+    assert part.spelled.words[-3:] == tree.words[1:] and tuple(classes[-3:]) == tree.upos[1:]
 
 
 def test_what_key_words_receive_more_is_what_loops_find(page):
@@ -87,6 +91,8 @@ def test_what_key_words_receive_more_is_what_loops_find(page):
         more = page.favour(given, key)
         classes = rng.choice(["NOUN", "PROPN", "ADJ", "VERB", "DET"], len(key))
         counted = page.by_class(given[:, 1, 2, 0], key, classes)
+        for kind, mean in zip(classes, page.class_means(given, classes), strict=True):
+            assert mean == pytest.approx(np.mean([x for x, c in zip(given, classes, strict=True) if c == kind], 0))
         if not key.any():
             assert np.isnan(more).all()
             continue
