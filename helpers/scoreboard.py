@@ -320,8 +320,11 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
             rival = verdict(further, "above", 0) != HOLDS
             rivals |= {control.verdict} if rival else set()
             if math.isfinite(further.value) and (rival or control.verdict == HOLDS):
-                whose, sign = ("the control", -1) if further.value < 0 else ("ours", 1)
-                beyond = f"; {whose} further by {further * sign:z.{claim.shown_in[1]}f}"
+                if further.ends[0] <= 0 <= further.ends[1]:
+                    whose, sign = "ours less the control:", 1
+                else:
+                    whose, sign = ("the control further by", -1) if further.value < 0 else ("ours further by", 1)
+                beyond = f"; {whose} {further * sign:z.{claim.shown_in[1]}f}"
                 control = replace(control, beyond=beyond, said=control.said + beyond)
         controls[name] = control
     result, power = cell.verdict, numbers.get(("", claim.power))
