@@ -43,14 +43,12 @@ def as_shown(number, printed):
 def lines() -> list[tuple[str, str]]:
     """What is written in the book, in text and captions, line by line, the name of the page before each."""
     pages = {
-        file.stem: file.read_text("utf-8") for file in (*places.ROOT.glob("book/*.md"), places.ROOT / "README.md")
+        file.stem: file.read_text("utf-8") for file in (places.ROOT / "README.md", *places.ROOT.glob("book/*.md"))
     }
     for file in places.ROOT.glob("notebooks/*.ipynb"):
         cells = json.loads(file.read_text("utf-8"))["cells"]
-        captions = [str(cell["metadata"].get("mystnb")) for cell in cells]
-        pages[file.stem] = "\n".join(
-            captions + ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-        )
+        written = [str(c["metadata"].get("mystnb")) if "outputs" in c else "".join(c["source"]) for c in cells]
+        pages[file.stem] = "\n".join(written)
     return [(page, line) for page, text in pages.items() for line in text.split("\n")]
 
 
