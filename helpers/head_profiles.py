@@ -177,8 +177,8 @@ FACTS = {"02": _surface, "04": _relations, "05": _chains, "06": _probed, "08": _
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:
-    """What is known of these heads up to a chapter that has something to add about them, ``"04"``, as a box; all of them in the last."""
-    known = [p.card(chapter) for p in of(model) if chapter in p.facts or chapter > max(FACTS)]
-    cards = "".join(known) or "<p>Nothing is recorded yet of single heads of this model.</p>"
+    """What is known up to a chapter, ``"04"``, of the heads named by then that it has something to add about, as a box; of all in the last."""
+    named = [p for p in of(model) if chapter > max(FACTS) or SPECIALITIES[p.speciality][1] <= chapter in p.facts]
+    cards = "".join(p.card(chapter) for p in named) or "<p>Nothing is recorded yet of single heads of this model.</p>"
     head = "<summary>What we know of these heads so far</summary>"
     return HTML(f'<details class="characters"{" open" if unfolded else ""}>{head}{cards}</details>')

@@ -390,7 +390,8 @@ def judged() -> pd.DataFrame:
     Returns:
         A row for each finding and run, and for each of its controls: notebook, the claim's number there, model, profile, control ("" for the
         model itself; of controls only those of runs that count), whose the number is in words, text, verdict, what is judged in a person's words
-        and as a number, and whether it is the run that counts for the model: on real corpora if it has such a number, else on the book's own.
+        and as a number, how far past its bound that is, and whether it is the run that counts for the model: on real corpora if it has such a
+        number, else on the book's own.
     """
     rows = []
     for chapter, claims in findings().row.groupby(level=0):
@@ -400,9 +401,16 @@ def judged() -> pd.DataFrame:
                 cell = judge(claim, numbers)
                 for name, each in {"": cell, **cell.controls}.items():
                     whose = model + (name if name.startswith("@") else f", {name}" if name else "")
-                    rows.append([*key, model, profile, name, whose, str(each), each.verdict, each.said, each.value])
+                    beyond = (
+                        each.past[0] if math.isfinite(each.past[0].value) else Number(-abs(each.value - each.bound))
+                    )
+                    rows.append(
+                        [*key, model, profile, name, whose, str(each), each.verdict, each.said, each.value, beyond]
+                    )
     key = ["chapter", "claim", "model"]
-    board = pd.DataFrame(rows, columns=[*key, "profile", "control", "whose", "text", "verdict", "said", "value"])
+    board = pd.DataFrame(
+        rows, columns=[*key, "profile", "control", "whose", "text", "verdict", "said", "value", "past"]
+    )
     numbered = board[(board.control == "") & (board.verdict != ABSENT)]
     counting = numbered.groupby(key).profile.last()  # the real corpora come after the book's
     board["counts"] = board.profile == board.join(counting.rename("counting"), on=key).counting
@@ -483,6 +491,26 @@ def headlines() -> list[tuple[str, Claim, Cell]]:
         for claim in content["headlines"]
         for _, run in results.all_runs([claim.run], [chapter[3:]])
     ]
+
+
+def quoted(board: pd.DataFrame) -> list[tuple[str, int]]:
+    """The findings that one would tell a colleague, by verdict: notebook and number of each."""
+    order = verdicts(board).map(VERDICTS.index).sort_values(kind="stable").index
+    return [key for key in order if findings().row[key].tell]
+
+
+def told(board: pd.DataFrame) -> dict[str, results.Table]:
+    """The statements that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
+    total, claims = verdicts(board), findings().row
+    counting = board[board.counts].set_index(["chapter", "claim"])
+    models, groups = [*counting.model[counting.control == ""].unique()], {}
+    for key in quoted(board):
+        claim, rows = claims[key], counting[counting.index == key]
+        numbers = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
+        sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
+        line = [sentence, *numbers, strongest(claim, rows[rows.control != ""], "{0.said} ({0.whose})")]
+        groups.setdefault(total[key].capitalize(), []).append(line)
+    return {name: results.Table(["statement", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 
 def summary(board: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import pandas as pd
 from docutils import nodes
 from pybtex.plugin import find_plugin, register_plugin
 from sphinx.application import Sphinx
@@ -85,7 +84,7 @@ def context(static: Path) -> dict[str, Any]:
     """What the templates of pages are given."""
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
     about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
-    about |= {"heads": atlas, "held": holdings, "static": static, "told": told}
+    about |= {"heads": atlas, "static": static}
     return about | {"write_live": live.write, "load": encoders.load}
 
 
@@ -111,41 +110,6 @@ def skip_imported(app: Sphinx, what: str, name: str, thing: object, *_: object) 
     """Have autodoc leave out what a module has imported from elsewhere; it would first read all of the module that it is from."""
     home = str(getattr(thing, "__module__", "helpers"))
     return (not home.startswith("helpers") and getattr(sys.modules.get(home), name, ...) is thing) or None
-
-
-def holdings() -> results.Table:
-    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
-    runs = [
-        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
-        for model, run in results.all_runs(atlas.PROFILES)
-    ]
-    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
-    cells = there.groupby(["model", "profile"]).chapter.agg(spans).unstack(fill_value="–")
-    cells = cells.reindex(columns=["atlas", "book", "full"]).loc[sorted(cells.index, key=atlas.rank)]
-    cells["atlas"] = cells["atlas"].where(cells["atlas"] == "–", "yes")
-    lines = [[f"`{model}`", *line] for model, line in cells.iterrows()]
-    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
-
-
-def spans(numbers: pd.Series) -> str:
-    """Chapters by their numbers, those that follow one another as ``02–14``."""
-    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
-    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
-
-
-def told(board: pd.DataFrame) -> dict[str, results.Table]:
-    """The statements that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
-    total, claims = scoreboard.verdicts(board), scoreboard.findings().row
-    order = total.map(scoreboard.VERDICTS.index).sort_values(kind="stable").index
-    counting = board[board.counts].set_index(["chapter", "claim"])
-    models, groups = [*counting.model[counting.control == ""].unique()], {}
-    for key in order[[bool(claims[key].tell) for key in order]]:
-        claim, rows = claims[key], counting[counting.index == key]
-        numbers = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
-        sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
-        line = [sentence, *numbers, scoreboard.strongest(claim, rows[rows.control != ""], "{0.said} ({0.whose})")]
-        groups.setdefault(total[key].capitalize(), []).append(line)
-    return {name: results.Table(["statement", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:

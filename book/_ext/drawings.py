@@ -3,9 +3,10 @@
 from collections import Counter, defaultdict
 from functools import partial
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
+from textwrap import wrap
 
 import matplotlib as mpl
 import nbformat
@@ -142,11 +143,15 @@ def coverage() -> Figure:
     return figure
 
 
-def verdict_bars(counts: pd.DataFrame, looks: plots.Parts = plots.LOOKS["verdicts"]) -> Figure:
-    """A bar for each row, cut by verdict, with the counts written in."""
+def verdicts() -> Figure:
+    """How many findings of the papers hold on our models, by chapter, with the counts written in."""
+    counts = scoreboard.tally(scoreboard.judged()).rename(
+        lambda chapter: f"{chapter[:2]} {chapter[3:].replace('_', ' ')}"
+    )
     counts = counts.loc[:, counts.any()]
     look = {"xlabel": "statements", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
-    figure = plots.share_bars(counts.T.to_dict("list"), {v: looks[v] for v in counts}, **look)
+    parts = {verdict: plots.LOOKS["verdicts"][verdict] for verdict in counts}
+    figure = plots.share_bars(counts.T.to_dict("list"), parts, **look)
     figure.set_size_inches(4.7, 1.7 + 0.42 * len(counts))  # small, so that letters stay legible on a phone
     [ax] = figure.axes
     for number in ax.texts:
@@ -158,20 +163,35 @@ def verdict_bars(counts: pd.DataFrame, looks: plots.Parts = plots.LOOKS["verdict
     return figure
 
 
-def verdicts() -> Figure:
-    """How many findings of the papers hold on our models, by chapter."""
-    tally = scoreboard.tally(scoreboard.judged())
-    return verdict_bars(tally.rename(lambda chapter: f"{chapter[:2]} {chapter[3:].replace('_', ' ')}"))
-
-
-def tally() -> Figure:
-    """How many findings of the papers hold on our models, in one bar; those that hold by how many models say so."""
-    board, looks = scoreboard.judged(), plots.LOOKS["verdicts"]
-    rest = scoreboard.tally(board).sum()[list(scoreboard.MARKS)].drop(scoreboard.HOLDS)
-    held = scoreboard.agreement(board)
-    shades = {name: looks[scoreboard.HOLDS] | {"alpha": 1 - 0.2 * n} for n, name in enumerate(held.index)}
-    counts = pd.concat([held, rest])
-    return verdict_bars(counts.to_frame(f"{counts.sum()} statements").T, shades | looks)
+def bounds() -> Figure:
+    """How far each statement that one would tell a colleague is past its bound, and its controls; each row on a scale of its own."""
+    board, claims, top = scoreboard.judged(), scoreboard.findings().row, 0.0
+    total, looks = scoreboard.verdicts(board), plots.MODEL_LOOKS
+    control = {"color": "0.5", "marker": "D", "mfc": "white", "markersize": 5}
+    board = board[board.counts & (board.verdict != scoreboard.ABSENT)]
+    board = board.sort_values(["model", "control"], ascending=False)  # the models lie above their controls
+    figure, ax = plt.subplots(figsize=(4.8, 8.8))
+    for verdict, keys in groupby(scoreboard.quoted(board), total.get):
+        ax.text(-1, top, f"{scoreboard.MARKS[verdict]} {verdict}", weight="bold", backgroundcolor="white", zorder=0.5)
+        for key in keys:
+            text = wrap(f"{claims[key].tell.partition(' (')[0].rstrip('.')} ({key[0][:2]})", 56)
+            ax.text(-1, top + 0.3, "\n".join(text), va="top", fontsize=9, backgroundcolor="white", zorder=0.5)
+            rows = board[[*map(key.__eq__, zip(board.chapter, board.claim, strict=True))]]
+            size = max(abs(end) for number in rows.past for end in (number.value, *number.ends))
+            top += 0.75 + 0.55 * len(text)
+            for row in rows.itertuples():
+                at, look = top + 0.45 * (row.model != "minilm"), control if row.control else looks[row.model]
+                ax.hlines(at, *(end / size for end in row.past.ends), color=look["color"], linewidth=2.2, alpha=0.5)
+                label = "a control" if row.control else row.model
+                ax.plot(row.past.value / size, at, linestyle="", label=label, **look)
+            top += 0.9
+        top += 1.1
+    ax.axvline(0, label="the bound", **plots.REFERENCE | {"zorder": 0})
+    ax.set(xlim=(-1.05, 1.05), ylim=(top - 1, -1), xticks=[], yticks=[])
+    ax.set_xlabel("← short of its bound        past its bound →")
+    named = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    figure.legend(named.values(), named, loc="outside upper left", ncols=4, fontsize=9)
+    return figure
 
 
 def chapters() -> Figure:
@@ -204,7 +224,7 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
     return f'<div class="pst-scrollable-table-container">{html}</div>'
 
 
-FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tally, tree, verdicts)
+FUNCTIONS = (bounds, catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tree, verdicts)
 DRAWINGS = {function.__name__: function for function in FUNCTIONS} | {"stanford-tree": stanford_tree}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 

@@ -398,3 +398,23 @@ def write(folder: Path) -> Path:
     body = element(contents, folder=".", page=False)
     places.write(folder / "index.html", template("atlas.html.j2").render(element=body))
     return folder / "index.html"
+
+
+def holdings() -> results.Table:
+    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
+    runs = [
+        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
+        for model, run in results.all_runs(PROFILES)
+    ]
+    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
+    cells = there.groupby(["model", "profile"]).chapter.agg(spans).unstack(fill_value="–")
+    cells = cells.reindex(columns=["atlas", "book", "full"]).loc[sorted(cells.index, key=rank)]
+    cells["atlas"] = cells["atlas"].where(cells["atlas"] == "–", "yes")
+    lines = [[f"`{model}`", *line] for model, line in cells.iterrows()]
+    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
+
+
+def spans(numbers: pd.Series) -> str:
+    """Chapters by their numbers, those that follow one another as ``02–14``."""
+    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
+    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))

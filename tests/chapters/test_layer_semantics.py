@@ -158,7 +158,7 @@ def test_the_pages_probes_are_what_the_definition_says(page, contexts, states, t
         for number in (0, 5, len(tables["train"]) - 1):
             right = by_loop(probes, top, part, number)
             assert np.allclose(given[top, number], right, rtol=1e-3, atol=1e-3)
-            alone = page.one_of(probes, top)(page.tokens_in(states, part[1][[number]]))
+            alone = page.one_of(probes, top)(states, part[1][[number]])
             assert np.allclose(alone[0], right, rtol=1e-3, atol=1e-3)
 
 

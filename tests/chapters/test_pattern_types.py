@@ -25,9 +25,9 @@ def random_maps(*shape: int, seed: int = 0) -> np.ndarray:
     return scores / scores.sum(-1, keepdims=True)
 
 
-def test_two_numbers_and_the_rule_are_what_loops_find(page):
+def test_two_features_and_the_rule_are_what_loops_find(page):
     maps = random_maps(6, 8, 8)
-    for weights, numbers in zip(maps, page.two_numbers(maps), strict=True):
+    for weights, numbers in zip(maps, page.two_features(maps), strict=True):
         column = max(sum(weights[i][j] for i in range(8)) / 8 for j in range(8))
         near = sum(weights[i][j] for i in range(8) for j in range(8) if abs(i - j) <= 1) / 8
         np.testing.assert_allclose(numbers, [column, near])
@@ -78,13 +78,13 @@ def test_the_maps_of_the_last_layer_are_vertical():
 
 
 def test_pairs_of_labels_are_what_the_page_prints(page):
-    """Of two maps of one head and of two, of one layer or one number; `minilm`'s are recorded, `mpnet`'s only counted."""
     labels, printed = page.read_labels(LABELS), {}
     for model in ("minilm", "mpnet"):
-        alike = page.pairs_alike([label for label in labels if label.model == model])
-        printed[model] = [f"{np.mean(alike[pair]):.0%} of {len(alike[pair])}" for pair in page.PAIRS]
-    assert printed["minilm"] == ["93% of 381", "40% of 28299", "56% of 4377", "32% of 1983"]
-    assert printed["mpnet"] == ["87% of 23", "49% of 2533", "44% of 209", "80% of 211"]
+        own = [label for label in labels if label.model == model]
+        alike, gap = page.pairs_alike(own), stats.percent(page.gap_of_labels(own))
+        printed[model] = [*(f"{np.mean(alike[pair]):.0%} of {len(alike[pair])}" for pair in page.PAIRS), gap]
+    assert printed["minilm"] == ["93% of 381", "40% of 28299", "56% of 4377", "32% of 1983", "54 [43, 62]"]
+    assert printed["mpnet"] == ["87% of 23", "49% of 2533", "44% of 209", "80% of 211", "38 [16, 54]"]
 
 
 recorded = partial(conftest.recorded, "pattern_types")
@@ -144,7 +144,7 @@ def slow_description(weights, texts):
 @pytest.mark.parametrize(("n", "border"), [(9, 4), (12, 12), (17, 3)])
 def test_descriptions_are_what_loops_find(page, n, border):
     maps, texts = random_maps(2, 2, n, n, seed=n), (np.arange(n) >= border).astype(int)
-    numbers = page.twelve(maps, texts)
+    numbers = page.twelve_features(maps, texts)
     for at in np.ndindex(2, 2):
         np.testing.assert_allclose(numbers[at], slow_description(maps[at], texts.tolist()), atol=1e-9)
 

@@ -33,7 +33,7 @@ def drawn_anew(probe):
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_pairs_are_what_loops_compute(small_encoder, page, family):
     encoder = small_encoder(family)
-    pairs = attention.measure(encoder, SENTENCES[:9], page.pairs)
+    pairs = attention.measure(encoder, SENTENCES[:9], page.attention_vectors)
     for sentence, units in zip(SENTENCES, pairs, strict=False):
         batch, count = encode(encoder, [list(sentence.words)]), len(sentence.words)
         maps = attention.maps(encoder, batch)[:, 0].numpy()
@@ -72,8 +72,8 @@ def test_a_score_is_a_sum_over_heads_and_both_directions(page):
             assert by_words[at].item() == pytest.approx(summed(*own, word, candidate), abs=1e-4)
         root = sum(plain.root[special] * summed(plain.w, plain.u, word, special) for special in (0, 1))
         assert scores[word - 2, 0].item() == pytest.approx(root.item(), abs=1e-4)
-    assert torch.equal(page.candidates(scores, itself=True), scores)
-    open_to = page.candidates(scores).isfinite()
+    assert torch.equal(page.mask_itself(scores, itself=True), scores)
+    open_to = page.mask_itself(scores).isfinite()
     assert not open_to.diagonal(1).any() and open_to.sum() == scores.numel() - len(scores)
 
 
@@ -103,7 +103,7 @@ def test_training_finds_the_head_that_points_to_governors(page):
     assert torch.equal(made[0].w, made[1].w) and not torch.equal(made[0].w, made[2].w)
     u, w = made[0].u.detach(), made[0].w.detach()
     assert int(u.argmax()) == 4 and u[4] > 2 * w.max()
-    named = [page.candidates(made[0](maps)).argmax(1) for maps, _ in examples]
+    named = [page.mask_itself(made[0](maps)).argmax(1) for maps, _ in examples]
     hits = [page.right(n, g, s) for n, (_, g), s in zip(named, examples, SENTENCES, strict=True)]
     assert [len(h) for h in hits] == [sum(page.counted(s)) for s in SENTENCES] and np.concatenate(hits).mean() > 0.9
 
@@ -131,7 +131,7 @@ def test_heads_and_averages_are_those_of_loops(page):
 def test_coins_go_by_the_word_form(page):
     habits = {}
     for s in SENTENCES:
-        for w, (word, target) in enumerate(zip(s.words, page.control(s.words, 0), strict=True)):
+        for w, (word, target) in enumerate(zip(s.words, page.control_answers(s.words, 0), strict=True)):
             fits = {name for name, c in (("self", w + 1), ("first", 1), ("last", len(s.words))) if target == c}
             habits[word] = habits.get(word, {"self", "first", "last"}) & fits
         tree, words = page.control_tree(s, 0), np.flatnonzero(page.counted(s))

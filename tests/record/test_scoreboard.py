@@ -241,8 +241,8 @@ def test_the_page_adds_up(board):
     assert all(results.paper(paper, name.split(":")[0])["what"] in reasons for paper, name in not_measured())
 
 
-def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board, assemble):
-    groups = assemble.told(board)
+def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board):
+    groups = scoreboard.told(board)
     sizes = {"Holds": 6, "Also the control": 2, "Undecided": 1, "Fails": 3}
     assert {name: len(table.cells) for name, table in groups.items()} == sizes and [*groups] == [*sizes]
 
