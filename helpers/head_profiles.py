@@ -145,9 +145,8 @@ def _relations(recorded: Recorded, head: Head) -> str:
 
 
 def _chains(recorded: Recorded, head: Head) -> str:
-    numbers = [
-        _percent(row, "the nearest mention") for row in recorded.rows("one_head", of="all", head=head).itertuples()
-    ]
+    rows = recorded.rows("one_head", of="all", head=head).itertuples()
+    numbers = [_percent(row, "the nearest mention") for row in rows]
     return "".join(f"Picks an antecedent among earlier mentions: {number}." for number in numbers)
 
 

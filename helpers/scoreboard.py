@@ -454,9 +454,8 @@ def strongest(claim: Claim, controls: pd.DataFrame, shown: str = "{0.whose} {0.t
     """The control that comes nearest to passing, of rows of :func:`judged`; without one, why there is none."""
     place = controls.verdict.map(VERDICTS.index)
     rule, bound = ruled(claim, claim.rule, {})
-    strength = {"above": controls.value, "at least": controls.value, "equal": -(controls.value - bound).abs()}.get(
-        rule, -controls.value
-    )
+    strengths = {"above": controls.value, "at least": controls.value, "equal": -(controls.value - bound).abs()}
+    strength = strengths.get(rule, -controls.value)
     known = controls.assign(place=place, strength=-strength)[controls.verdict != ABSENT]
     for control in known.sort_values(["place", "strength"]).head(1).itertuples():
         return shown.format(control)

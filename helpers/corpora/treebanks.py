@@ -208,8 +208,7 @@ def _mentions(number: int, sentence: Sentence, marks: list[Mark], layout: str, l
             head = head_word(sentence, start, last + 1)
             kind = _kind(sentence, start, last + 1, head)
             mentions[span] = Mention(number, *span, head, kind, named.get("etype", named.get("entity", "")))
-    unclosed = [chain for chain, left in opened.items() if left]
-    if unclosed:
+    if unclosed := [chain for chain, left in opened.items() if left]:
         raise ValueError(f"chains {unclosed} are not closed in this sentence")
     return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 

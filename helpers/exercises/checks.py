@@ -125,9 +125,8 @@ def hint(chapter: str, exercises: Mapping[str, Exercise], name: str) -> Text:
         ValueError: there is no such exercise.
     """
     first, second = _texts(chapter, exercises, name)["hints"]
-    both = (
-        f"all hints:\n\n1. {first}\n2. {second}\n\nThe solution stands folded under the exercise on the book's page."
-    )
+    solution = "The solution stands folded under the exercise on the book's page."
+    both = f"all hints:\n\n1. {first}\n2. {second}\n\n{solution}"
     ASKED[name] += 1
     return Text(f"**{name}**, " + {1: f"hint 1 of 2: {first}", 2: f"hint 2 of 2: {second}"}.get(ASKED[name], both))
 

@@ -179,9 +179,8 @@ def record(
         schemes: whether for the rows of the paper's Table 1, with Stanford's relations.
     """
     for (network, pointed), stanford in product(answers.items(), schemes):
-        there, here = (
-            score(named, part, stanford=stanford) for named, part in zip(pointed, (dev, test), strict=True)
-        )
+        parts = zip(pointed, (dev, test), strict=True)
+        there, here = (score(named, part, stanford=stanford) for named, part in parts)
         ending = "_stanford" * stanford
         for relation, row in table(there, here, TABLE_1 if stanford else None, seed=seed).items():
             common = {"network": network, "of": relation, "n": row.count, "split": "test"}

@@ -18,9 +18,8 @@ def random_document(rng: np.random.Generator, number: int) -> Document:
     sentences, mentions = [], []
     for place in range(int(rng.integers(1, 5))):
         n = int(rng.integers(2, 9))
-        sentences.append(
-            Sentence(f"{number}-{place}", tuple(str(w) for w in rng.choice(MENTION_WORDS, n)), document=number)
-        )
+        words = tuple(str(word) for word in rng.choice(MENTION_WORDS, n))
+        sentences.append(Sentence(f"{number}-{place}", words, document=number))
         for _ in range(int(rng.integers(0, 5))):
             start = int(rng.integers(0, n))
             end = int(rng.integers(start + 1, n + 1))
@@ -64,9 +63,8 @@ def test_heads_choose_what_loops_choose(small_encoder, page, documents, family):
                 names = candidates(among, head, heads, len(passage.words))
                 for at in np.ndindex(maps.shape[:2] if names else (0, 0)):
                     word = int(chosen[at][number])
-                    assert word in names and maps[at][head, word] == pytest.approx(
-                        max(maps[at][head, names]), abs=1e-6
-                    )
+                    most = max(maps[at][head, names])
+                    assert word in names and maps[at][head, word] == pytest.approx(most, abs=1e-6)
                     compared += 1
     assert compared > 1000
 

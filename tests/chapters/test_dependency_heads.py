@@ -62,9 +62,7 @@ def test_heads_of_a_model_point_where_loops_say(small_encoder, page, sentences, 
         maps = word_maps(attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist())
         expected = pointed_in_loops(maps)
         at = np.arange(len(sentence.words))
-        for direction, weights in enumerate(
-            (maps, maps.swapaxes(-1, -2))
-        ):  # of two equal weights either may be found
+        for direction, weights in enumerate((maps, maps.swapaxes(-1, -2))):  # of equal weights either may be found
             best, own = (weights[..., at, p[..., direction, :]].diagonal() for p in (expected, pointed))
             np.testing.assert_allclose(own, best, atol=1e-6)
         assert (pointed == expected).mean() > 0.99 and np.array_equal(np.stack([forward, backward], 2), pointed)
@@ -123,9 +121,8 @@ def test_heads_and_offsets_are_chosen_on_one_part_and_scored_on_the_other(senten
         pointed[1, 2, 0] = s.governors  # always right where heads are chosen
     dev, test = map(syntax.score, answers, parts)
     rows = syntax.table(dev, test)
-    assert next(iter(rows)) == "all" and [r.count for r in rows.values()] == sorted(
-        map(test.count, rows), reverse=True
-    )
+    assert next(iter(rows)) == "all"
+    assert [row.count for row in rows.values()] == sorted(map(test.count, rows), reverse=True)
     for relation, row in rows.items():
         asked = test.asked(relation)
         right = test.hits.right[1, 2, 0][asked].mean()
@@ -278,9 +275,7 @@ def test_the_puzzle(minilm, page):
     words = PUZZLE.words
     strong = {words[w]: words[p] for w, p in enumerate(first) if answer["maps"][Head(3, 1)][w, p] >= 0.2}
     assert strong == {"an": "put", "old": "put", "letter": "put", "the": "under", "bed": "under"}
-    assert [
-        sum(p == g for p, g in zip(pointed[:-1], PUZZLE.governors, strict=False)) for pointed in (first, second)
-    ] == [1, 6]
+    assert [(head[:-1] == PUZZLE.governors[:-1]).sum() for head in (first, second)] == [1, 6]
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL])

@@ -193,9 +193,8 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
 
     monkeypatch.setitem(loss.__globals__, "loss", watched)
     best = fitted(steps=100)
-    assert len(looks) == 4 and torch.allclose(loss(best, *dev).mean(1), torch.stack(looks).amin(0)), (
-        "each as it was best"
-    )
+    assert len(looks) == 4
+    assert torch.allclose(loss(best, *dev).mean(1), torch.stack(looks).amin(0)), "each as it was best"
     alone = page.fit_one(page.one_of(page.Probes(train, labels, seed=2), 3), train, dev, 100, 2)
     for name, parameter in page.one_of(best, 3).named_parameters():
         assert torch.allclose(alone.get_parameter(name), parameter, atol=1e-3), f"{name} of the loop on the page"

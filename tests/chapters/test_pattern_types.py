@@ -157,9 +157,8 @@ def test_looking_at_texts_is_what_loops_find(page, small_encoder, family):
     for n, pair in enumerate(inputs):
         batch = tokens.encode(encoder, [pair])
         maps = attention.maps(encoder, batch)[:, 0].double().numpy()
-        texts = [
-            max(0, *batch.text[0, : k + 1].tolist()) for k in range(maps.shape[-1])
-        ]  # special tokens: the one before
+        # special tokens: the one before
+        texts = [max(0, *batch.text[0, : k + 1].tolist()) for k in range(maps.shape[-1])]
         assert texts[0] == 0 and texts[-1] == 1
         for at in np.ndindex(maps.shape[:2]):
             np.testing.assert_allclose(looked[n]["twelve"][at], slow_description(maps[at], texts), atol=1e-4)

@@ -106,9 +106,8 @@ def test_unknown_words_are_never_asked_about(small_encoder):
     encoder = small_encoder("bert")
     given = [Example("mlm", "0", 0, ("<unk> <unk> <unk> <unk> otter <unk>", "<unk> <unk> <unk>"))]
     (asked,) = tasks.batches(encoder, given)
-    assert asked.targets[asked.targets != IGNORED].tolist() == encoder.tokenizer.encode(
-        "otter", add_special_tokens=False
-    )
+    otter = encoder.tokenizer.encode("otter", add_special_tokens=False)
+    assert asked.targets[asked.targets != IGNORED].tolist() == otter
     assert (asked.batch.ids == encoder.tokenizer.unk_token_id).sum() == 8
 
 
@@ -135,14 +134,12 @@ def test_each_word_is_asked_about_at_its_first_piece(minilm):
         at = (asked.targets[row] != IGNORED).nonzero().flatten().tolist()
         starts = [asked.batch.tokens[row][i] for i in at]
         assert len(at) == len(spelled.words)
-        assert all(
-            word.startswith(piece.removeprefix("##")) for word, piece in zip(spelled.words, starts, strict=True)
-        )
+        for word, piece in zip(spelled.words, starts, strict=True):
+            assert word.startswith(piece.removeprefix("##"))
         assert asked.targets[row, at].tolist() == phrases.tags(spelled, KEYED[number].keyphrases)
     short = next(iter(tasks.batches(minilm, KEYED[:1], max_length=8)))
-    assert short.batch.ids.shape[1] == 8 and (short.targets != IGNORED).sum() <= 6, (
-        "what is cut off is not asked about"
-    )
+    assert short.batch.ids.shape[1] == 8
+    assert (short.targets != IGNORED).sum() <= 6, "what is cut off is not asked about"
 
 
 def test_phrases_are_scored_against_those_in_the_text_and_against_all(small_encoder):

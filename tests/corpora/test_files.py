@@ -127,7 +127,6 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
     assert corpora.pairs(str(tmp_path / "quoted.TSV"), task="rte")[0].first == 'He said "no" twice.'
     (tmp_path / "MINE.JSONL").write_text(json.dumps({"id": "a", "title": "A", "paragraphs": ["One.", "Two."]}))
     assert corpora.read(str(tmp_path / "MINE.JSONL")).articles[0].paragraphs == ("One.", "Two.")
-    (tmp_path / "x.ZIP").write_bytes(
-        zipped(ABSTRACT | {"__MACOSX/._9.abstr": b"\xb0", "__MACOSX/._9.uncontr": b"\xb0"})
-    )
+    members = ABSTRACT | {"__MACOSX/._9.abstr": b"\xb0", "__MACOSX/._9.uncontr": b"\xb0"}
+    (tmp_path / "x.ZIP").write_bytes(zipped(members))
     assert len(corpora.keyphrases(str(tmp_path / "x.ZIP"))) == 2

@@ -42,9 +42,8 @@ def test_no_head_is_singled_out_where_the_simple_baseline_is_as_good(name):
     known["02"].table = table[table.quantity != "specialist"]
     assert not find(name, known)
     rare, table = records(), known["04"].table
-    rare["04"].table.loc[(table.quantity == "lead_for_relation") & (table.of == "obj"), "n"] = (
-        head_profiles.FEWEST - 1
-    )
+    objects = (table.quantity == "lead_for_relation") & (table.of == "obj")
+    rare["04"].table.loc[objects, "n"] = head_profiles.FEWEST - 1
     assert name != "object" or not find(name, rare)
 
 

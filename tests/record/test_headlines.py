@@ -78,9 +78,8 @@ def test_the_front_pages_say_what_is_recorded():
     for page in ("README.md", "book/intro.md"):
         text = (places.ROOT / page).read_text("utf-8")
         assert f"head {best.layer:.0f}-{best['head']:.0f} is right for {share} % of objects [{low}, {high}]" in text
-        assert (
-            f'"one word to the left" for {distance} %' in text and f"is right for {100 * rule.value:.0f} %." in text
-        )
+        assert f'"one word to the left" for {distance} %' in text
+        assert f"is right for {100 * rule.value:.0f} %." in text
         assert f"`[CLS]` gets {100 * cls:.0f} %, {times:.0f} times its even share" in text
         assert f"all {int(random[KEY_WORDS[0]].iloc[0])} heads seem to pick out key words" in text
         sentence = "into {} statements that our numbers can judge. On two sentence encoders {} hold and {} fail. Most others come out mixed or are undecided; {} come true, but a control passes"

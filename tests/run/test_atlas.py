@@ -59,9 +59,8 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     row = results.recorded("dependency_heads").row("best_for_relation", of="obj")
     chosen = [choice for choice in model["best"] if model["sources"][choice["source"]]["profile"] == "book"]
     best = next(choice for choice in chosen if (choice["quantity"], choice.get("of")) == ("best_for_relation", "obj"))
-    assert (
-        best["place"] == (row.layer - 1) * model["heads"] + row["head"] - 1 and best["against"] == "best fixed offset"
-    )
+    assert best["place"] == (row.layer - 1) * model["heads"] + row["head"] - 1
+    assert best["against"] == "best fixed offset"
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)
     rows = results.recorded("divergence_map").rows("divergence")

@@ -1,5 +1,6 @@
 """Every chapter, executed with papermill on small data; ordinary runs of chapters; what the runner says when it cannot."""
 
+import dis
 import json
 import os
 import re
@@ -72,6 +73,15 @@ def test_stored_outputs_are_whole_and_of_the_books_parameters(chapter):
     text = file.read_text("utf-8")
     assert nbformat.reads(text, as_version=4).metadata.papermill.parameters == {}
     assert not [mark for mark in ("jQuery v", "d3js.org", "/site-packages/", "execution_time") if mark in text]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_cell_gives_a_parameter_another_value(chapter):
+    """A later cell would read that one, and a run with a parameter of the reader's own go wrong without a word."""
+    cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
+    later = [c.source for c in cells if c.cell_type == "code" and "parameters" not in c.metadata.get("tags", [])]
+    steps = dis.get_instructions(compile("\n".join(later), chapter, "exec"))  # outside functions
+    assert not {step.argval for step in steps if step.opname == "STORE_NAME"} & {*notebooks.defaults(chapter)}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -66,9 +66,8 @@ def test_a_report_of_the_book_holds_every_figure_the_card_first_provenance_and_t
     assert len(set(labels)) == len(labels) == figures > 80 and page.count('<div class="encoder-card">') == 2
     assert page.index('<div class="encoder-card">') < page.index("The atlas of its heads") < page.index(labels[0])
     own = json.loads((RECORDS / "book" / "minilm" / "no_op.json").read_text("utf-8"))["provenance"]
-    assert (
-        own["model"]["sha256"] in page and own["corpus"]["sha256"][:10] in page and own["versions"]["torch"] in page
-    )
+    assert own["model"]["sha256"] in page and own["corpus"]["sha256"][:10] in page
+    assert own["versions"]["torch"] in page
     assert text.count("<script") == text.count("</script>") == 3 and 'class="atlas"' in page
     assert not re.search(r"src=.https?:|@import|url\(|\{(numref|cite|doc)", page)
 
