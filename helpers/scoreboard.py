@@ -250,6 +250,7 @@ class Cell:
         past: how far past the bound what is judged is, and our number itself where it is compared with another; for rules without a direction NaN.
         bound: what it is held against.
         against: that other number.
+        band: whether it is a band of random draws, which says nothing of the control itself.
         beyond: of a control that passes as well or is too near, how much further past the bound ours is, or the control, in words.
     """
 
@@ -261,10 +262,18 @@ class Cell:
     past: tuple[Number, Number] = (Number(math.nan), Number(math.nan))
     bound: float = math.nan
     against: float = math.nan
+    band: bool = False
     beyond: str = ""
 
+    @property
+    def mark(self) -> str:
+        """That of the verdict; of the band of random draws, whether ours lies in it."""
+        if self.band:
+            return ", ours among them" if self.verdict == HOLDS else ", ours outside"
+        return f"{FIRM}{MARKS.get(self.verdict, '')}".rstrip()
+
     def __str__(self) -> str:
-        return f"{self.text}{FIRM}{MARKS.get(self.verdict, '')}".strip() + self.beyond
+        return self.text + self.mark + self.beyond
 
 
 def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
@@ -292,7 +301,7 @@ def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
         result = UNDECIDED
     side, compared = {"above": 1, "at least": 1, "below": -1}.get(rule, math.nan), "against" in given
     more = {"past": ((tested - Number(bound, bound, bound)) * side, given["ours"] * factor * side)}
-    more |= {"bound": bound} | ({"against": given["against"].value} if compared else {})
+    more |= {"bound": bound, "band": rule == "around"} | ({"against": given["against"].value} if compared else {})
     return Cell(text, result, said=spoken(number, claim, compared=compared), value=number.value, **more)
 
 
@@ -334,6 +343,10 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
         seen = power if claim.visible.startswith("at least") else power * claim.shown_in[0]
         if verdict(seen, *ruled(claim, claim.visible, numbers)) != HOLDS:
             result = UNDECIDED
+    if (
+        claim.rule == "passed" and claim.judged and result in (HOLDS, ALSO, FAILS)
+    ):  # what was judged, before what is shown
+        cell = replace(cell, text=f"{'no' if result == FAILS else 'yes'} ({cell.text})")
     return replace(cell, verdict=result, controls=controls)
 
 
@@ -374,7 +387,13 @@ def chapters() -> dict[str, dict[str, Any]]:
 def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
     rows = [
-        {"chapter": chapter, "number": n, "row": claim, "claim": claim.claim, "paper": claim.paper.partition(" ")[0]}
+        {
+            "chapter": chapter,
+            "number": n,
+            "row": claim,
+            "claim": worded(claim),
+            "paper": claim.paper.partition(" ")[0],
+        }
         | {"comparison": claim.comparison or str(n)}
         | {about: claim.source.get(about, "") for about in ("model", "data")}
         for chapter, content in chapters().items()
@@ -581,6 +600,13 @@ def comparison_table(
             for name in tables:
                 columns[name][row] = columns[name][row].replace(unit, "")
     return results.Table(list(columns), zip(*columns.values(), strict=True))
+
+
+def worded(claim: Claim) -> str:
+    """A claim with its rule, where that can be said in a word or with a number."""
+    name, _, than = claim.rule.partition(" ")
+    than = than if re.fullmatch(r"paper|-?[\d.]+", than) else "0" if not than and name in ("above", "below") else ""
+    return f"{claim.claim} ({f'{name} {than}'.strip()})".replace(" -", " −")
 
 
 def named(paper: str) -> str:

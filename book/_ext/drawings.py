@@ -170,7 +170,7 @@ def bounds() -> Figure:
     control = {"color": "0.5", "marker": "D", "mfc": "white", "markersize": 5}
     board = board[board.counts & (board.verdict != scoreboard.ABSENT)]
     board = board.sort_values(["model", "control"], ascending=False)  # the models lie above their controls
-    figure, ax = plt.subplots(figsize=(4.8, 8.8))
+    figure, ax = plt.subplots(figsize=(4.8, 9.6))
     for verdict, keys in groupby(scoreboard.quoted(board), total.get):
         ax.text(-1, top, f"{scoreboard.MARKS[verdict]} {verdict}", weight="bold", backgroundcolor="white", zorder=0.5)
         for key in keys:
@@ -180,11 +180,12 @@ def bounds() -> Figure:
             size = max(abs(end) for number in rows.past for end in (number.value, *number.ends))
             top += 0.75 + 0.55 * len(text)
             for row in rows.itertuples():
-                at, look = top + 0.45 * (row.model != "minilm"), control if row.control else looks[row.model]
+                look = control if row.control else looks[row.model]
+                at = top + 0.65 * (row.model != "minilm") + 0.25 * bool(row.control)
                 ax.hlines(at, *(end / size for end in row.past.ends), color=look["color"], linewidth=2.2, alpha=0.5)
                 label = "a control" if row.control else row.model
                 ax.plot(row.past.value / size, at, linestyle="", label=label, **look)
-            top += 0.9
+            top += 1.3
         top += 1.1
     ax.axvline(0, label="the bound", **plots.REFERENCE | {"zorder": 0})
     ax.set(xlim=(-1.05, 1.05), ylim=(top - 1, -1), xticks=[], yticks=[])
