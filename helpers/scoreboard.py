@@ -604,9 +604,8 @@ def comparison_table(
 
 def worded(claim: Claim) -> str:
     """A claim with its rule, where that can be said in a word or with a number."""
-    name, _, than = claim.rule.partition(" ")
-    than = than if re.fullmatch(r"paper|-?[\d.]+", than) else "0" if not than and name in ("above", "below") else ""
-    return f"{claim.claim} ({f'{name} {than}'.strip()})".replace(" -", " −")
+    rule = re.fullmatch(r"(above|below)|(every|passed|[a-z ]+ (?:paper|-?[\d.]+))", claim.rule)
+    return claim.claim + (f" ({rule[2] or f'{rule[1]} 0'})".replace(" -", " −") if rule else "")
 
 
 def named(paper: str) -> str:
