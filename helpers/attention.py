@@ -240,7 +240,8 @@ def measure(
             results += arrays
             bar.update(len(arrays))
     kinds = [", ".join(sorted(array)) if isinstance(array, dict) else "one array" for array in results]
-    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), 0):
+    other = next((number for number, kind in enumerate(kinds) if kind != kinds[0]), 0)
+    if other:
         same = "The function must return the same of every text"
         raise ValueError(f"{same}: of the first {kinds[0]}, of text {other} {kinds[other]}.")
     return results

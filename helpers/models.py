@@ -225,7 +225,8 @@ def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTra
         "of another shape": [f"{key} {list(a)}, not {list(b)}" for key, a, b in report["mismatched_keys"]],
         "unknown": [key for key in unknown if not headed or key.removeprefix(prefix).split(".")[0] in parts],
     }
-    if wrong := [f"{what} {', '.join(sorted(ks)[:3])} ({len(ks)} in all)" for what, ks in problems.items() if ks]:
+    wrong = [f"{what} {', '.join(sorted(keys)[:3])} ({len(keys)} in all)" for what, keys in problems.items() if keys]
+    if wrong:
         what = f"The weights in {folder} are not those of the {type(model.base_model).__name__} that its config.json describes"
         told = f"{what}: {'; '.join(wrong)}."
         raise DamagedModel(f"{told} Save model and configuration together, with save_pretrained.")
@@ -272,7 +273,8 @@ def fetch(name: str) -> Path:
         DamagedModel: when the weights are not the official ones.
     """
     known = KNOWN[name]
-    if folder := known.folder():
+    folder = known.folder()
+    if folder is not None:
         return folder
     folder = places.cache() / "models" / name
     parts = folder.with_name(f"{name}.parts")

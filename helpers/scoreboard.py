@@ -343,9 +343,8 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
         seen = power if claim.visible.startswith("at least") else power * claim.shown_in[0]
         if verdict(seen, *ruled(claim, claim.visible, numbers)) != HOLDS:
             result = UNDECIDED
-    if (
-        claim.rule == "passed" and claim.judged and result in (HOLDS, ALSO, FAILS)
-    ):  # what was judged, before what is shown
+    if claim.rule == "passed" and claim.judged and result in (HOLDS, ALSO, FAILS):
+        # what was judged stands before what is shown
         cell = replace(cell, text=f"{'no' if result == FAILS else 'yes'} ({cell.text})")
     return replace(cell, verdict=result, controls=controls)
 
@@ -387,13 +386,8 @@ def chapters() -> dict[str, dict[str, Any]]:
 def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
     rows = [
-        {
-            "chapter": chapter,
-            "number": n,
-            "row": claim,
-            "claim": worded(claim),
-            "paper": claim.paper.partition(" ")[0],
-        }
+        {"chapter": chapter, "number": n, "row": claim, "claim": worded(claim)}
+        | {"paper": claim.paper.partition(" ")[0]}
         | {"comparison": claim.comparison or str(n)}
         | {about: claim.source.get(about, "") for about in ("model", "data")}
         for chapter, content in chapters().items()
@@ -420,16 +414,14 @@ def judged() -> pd.DataFrame:
                 cell = judge(claim, numbers)
                 for name, each in {"": cell, **cell.controls}.items():
                     whose = model + (name if name.startswith("@") else f", {name}" if name else "")
-                    beyond = (
+                    past = (
                         each.past[0] if math.isfinite(each.past[0].value) else Number(-abs(each.value - each.bound))
                     )
-                    rows.append(
-                        [*key, model, profile, name, whose, str(each), each.verdict, each.said, each.value, beyond]
-                    )
+                    told_as = str(each), each.verdict, each.said, each.value
+                    rows.append([*key, model, profile, name, whose, *told_as, past])
     key = ["chapter", "claim", "model"]
-    board = pd.DataFrame(
-        rows, columns=[*key, "profile", "control", "whose", "text", "verdict", "said", "value", "past"]
-    )
+    columns = [*key, "profile", "control", "whose", "text", "verdict", "said", "value", "past"]
+    board = pd.DataFrame(rows, columns=columns)
     numbered = board[(board.control == "") & (board.verdict != ABSENT)]
     counting = numbered.groupby(key).profile.last()  # the real corpora come after the book's
     board["counts"] = board.profile == board.join(counting.rename("counting"), on=key).counting
@@ -478,7 +470,7 @@ def strongest(claim: Claim, controls: pd.DataFrame, shown: str = "{0.whose} {0.t
     known = controls.assign(place=place, strength=-strength)[controls.verdict != ABSENT]
     for control in known.sort_values(["place", "strength"]).head(1).itertuples():
         return shown.format(control)
-    return claim.uncontrolled or "–"
+    return claim.uncontrolled or ("no control has such a number" if claim.controls else "–")
 
 
 def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> results.Table:

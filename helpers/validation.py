@@ -63,7 +63,8 @@ def check(encoder: Encoder) -> None:
         raise NotAnEncoder(str(error)) from None
     except Exception as error:  # a model of another kind fails in any way
         raise NotAnEncoder(f"{name} cannot read a short text ({in_a_line(error)}).") from None
-    if problem := _problem(encoder, batch, plain, tapped, torch.stack(seen)):
+    problem = _problem(encoder, batch, plain, tapped, torch.stack(seen))
+    if problem:
         raise NotAnEncoder(f"{name}: {problem}")
 
 

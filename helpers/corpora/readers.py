@@ -263,7 +263,8 @@ def notes(*given: str | Corpus) -> list[str]:
         elif sources.entry(corpus, "treebank") is None:
             sentences.append(treebanks.in_parts(corpus)[1])
             mentions = [(d.sentences[m.sentence], m.head) for d in documents(corpus) for m in d.mentions]
-            if untagged := sum(not treebanks.tags_of(*head) for head in mentions):
+            untagged = sum(not treebanks.tags_of(*head) for head in mentions)
+            if untagged:
                 how = "pronoun, proper or nominal by the form of the word"
                 sentences.append(f"{untagged} of {len(mentions)} mentions have no part-of-speech tag: {how}.")
     return [sentence for sentence in dict.fromkeys(sentences) if sentence]

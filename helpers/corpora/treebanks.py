@@ -208,7 +208,8 @@ def _mentions(number: int, sentence: Sentence, marks: list[Mark], layout: str, l
             head = head_word(sentence, start, last + 1)
             kind = _kind(sentence, start, last + 1, head)
             mentions[span] = Mention(number, *span, head, kind, named.get("etype", named.get("entity", "")))
-    if unclosed := [chain for chain, left in opened.items() if left]:
+    unclosed = [chain for chain, left in opened.items() if left]
+    if unclosed:
         raise ValueError(f"chains {unclosed} are not closed in this sentence")
     return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 

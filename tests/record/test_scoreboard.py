@@ -177,7 +177,7 @@ def test_a_claim_stands_in_the_chapter_of_its_paper_and_names_a_control_or_why_t
             assert claim.source.get("chapter", chapter[3:]) == chapter[3:] and (claim.rule or claim.label), claim
         for claim in (*file["claims"], *file["headlines"]):
             if claim.rule and claim.rule != "shown":
-                assert claim.claim and (claim.controls or claim.uncontrolled), f"{chapter}: {claim.claim}"
+                assert claim.claim and bool(claim.controls) != bool(claim.uncontrolled), f"{chapter}: {claim.claim}"
     claimed = {claim["chapter"] for paper in PAPERS.values() for claim in paper["claims"].values()}
     judging = [c for c, s in CHAPTERS.items() if any(claim.paper for claim in s["claims"]) or s["not measured"]]
     assert [c for c in notebooks.chapters() if c[3:] in claimed] == judging
