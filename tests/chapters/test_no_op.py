@@ -121,24 +121,24 @@ def test_reactions_are_what_loops_count(page, headed):
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
 
 
-def slow_edit(name, row, special, order):
-    """One row, token by token."""
+def slow_edit(name, row, special, order, other):
+    """One row, token by token; another row says how much it grows in the controls with random rows."""
     row, total = row.copy(), row[special].sum()
     others = [j for j in range(len(row)) if j not in special]
-    stays, left = row[special].copy(), min(total, 1 - total) / 2
-    if name in ("sink deleted", "sink deleted, refilled", "others louder"):
+    left = min(total, 1 - total) / 2
+    if name.endswith("random rows"):
+        mine, its = row[others].sum(), other[others].sum()
+        row[others] *= 1 / its if name.startswith("factors") else (mine + 1 - its) / mine
+    elif name.startswith("sink deleted"):
         row[special] = 0
     elif name.startswith("part of sink"):
         row[special] *= 1 - left / total
-    else:
-        for j in order:
-            if j in others:
-                taken = min(left, row[j])
-                row[j], left = row[j] - taken, left - taken
+    elif name.startswith("as much"):
+        for j in (j for j in order if j in others):
+            taken = min(left, row[j])
+            row[j], left = row[j] - taken, left - taken
     if name.endswith("refilled") or name == "others louder":
-        row[others] *= (1 - row[special].sum()) / row[others].sum()
-    if name == "others louder":
-        row[special] = stays
+        row[others] *= (1 - row[special].sum() * (name != "others louder")) / row[others].sum()
     return row
 
 
@@ -152,7 +152,7 @@ def test_edits_are_what_loops_do(page, seed):
         edited = edit(weights, special, torch.tensor(order))
         edited = page.refill(edited, special) if refilled else edited
         for at in np.ndindex(2, 6):
-            expected = slow_edit(name, weights[at].numpy(), [0, 4], order)
+            expected = slow_edit(name, weights[at].numpy(), [0, 4], order, weights[at[0], order[at[1]]].numpy())
             np.testing.assert_allclose(edited[at], expected, atol=1e-9, err_msg=name)
 
 
