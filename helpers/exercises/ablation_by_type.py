@@ -1,4 +1,4 @@
-"""You switch off or flatten whole types of heads while the model answers questions, beside types swapped within each layer.
+"""You switch off or flatten whole types of heads while the model answers questions, beside types shuffled within each layer.
 
 After {cite:t}`guan2020`, section 5.
 """
