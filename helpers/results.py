@@ -432,7 +432,7 @@ def from_csv(file: Path) -> pd.DataFrame:
 @cache
 def from_yaml(name: str) -> dict[str, Any]:
     """What ``data/NAME.yml`` says: ``papers`` (paper -> ``claims`` -> claim: what the papers report), ``quantities`` (chapter -> quantity -> unit
-    and meaning), ``columns`` (of the long table -> what is in it), ``claims/NN_chapter`` (:func:`helpers.scoreboard.chapters`).
+    and meaning), ``columns`` (of the long table -> what is in it), ``claims/NN_chapter`` (:func:`helpers.scoreboard.chapters`), ``beliefs``.
 
     Raises:
         yaml.YAMLError: for what is no YAML; the message names the file and the line.
