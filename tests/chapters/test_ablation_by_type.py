@@ -117,6 +117,7 @@ def test_changes_are_paired_and_counted(page, headed):
     counts = stats.resampled(range(30))
     for effect, by_hand in (
         (page.cost("2"), f1["as it is"] - f1["2"]),
+        (page.change("2"), f1["2"] - f1["as it is"]),
         (page.change("2", to=["a", "b"]), f1["2"] - (f1["a"] + f1["b"]) / 2),
         (page.beyond("2", "a", "b"), f1["2"] - f1["a"] - f1["b"] + f1["as it is"]),
     ):
