@@ -175,7 +175,8 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs(page):
         assert torch.equal(page.tree_distances(s.governors), distances[-1])
     states, trees = {"train": [torch.randn(2, len(s.words), 5) for s in SENTENCES]}, {"train": SENTENCES}
     answers = iter(distances)
-    score = page.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
+    governors = {"train": [s.governors for s in SENTENCES]}
+    score = page.structural(states, trees, 1, "train", governors, lambda *_, **__: lambda _: next(answers))
     assert score.value.tolist() == [1]
     probe, points = page.TreeProbe(5, rank=3), torch.randn(4, 5)
     mapped = (points @ probe.map).detach()
