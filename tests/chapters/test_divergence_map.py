@@ -115,8 +115,8 @@ def test_the_regression_finds_what_a_layer_adds(page, shift):
     pairs = np.array(pairs) + rng.normal(0, 0.01, len(pairs))
     seen = page.columns([x, np.zeros(24)], layer)
     for row, (i, j) in zip(seen, combinations(range(24), 2), strict=True):
-        assert np.allclose(row, [1, x[i] + x[j], abs(x[i] - x[j]), x[i] * x[j], 0, 0, 0, layer[i] == layer[j]])
-    assert np.linalg.pinv(seen)[-1] @ pairs == pytest.approx(-shift, abs=0.005)
+        assert np.allclose(row, [1, x[i] + x[j], abs(x[i] - x[j]), x[i] * x[j], 0, 0, 0, layer[i] != layer[j]])
+    assert np.linalg.pinv(seen)[-1] @ pairs == pytest.approx(shift, abs=0.005)
     p = page.p_of_gap(pairs, seen, times=199)
     assert p == 1 / 200 if shift else p > 0.01
 
