@@ -125,16 +125,22 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
         embedded = page.embeddings(encoder, text)
         for n, word in enumerate(words):
             rarity = math.log(5 / (1 + sum(word in other.spelled.words for other in TEXTS)))
-            expected = [
-                rarity,
-                math.log(words.count(word)),
-                math.log(n + 1),
-                n / len(words),
-                page.content_of(text)[n],
-            ]
-            np.testing.assert_allclose(rule[n], expected)
+            expected = [rarity, math.log(words.count(word)), math.log(n + 1), n / len(words)]
+            np.testing.assert_allclose(rule[n], [*expected, page.content_of(text)[n]])
             ids = tokens.encode(encoder, [[text.spelled.units[text.spelled.places[n]]]]).ids[0, 1:-1]
             np.testing.assert_allclose(embedded[n], np.mean([vectors[i] for i in ids], axis=0), rtol=1e-5)
+
+
+def test_a_prediction_is_fitted_on_content_words_that_are_not_key(page):
+    rng = np.random.default_rng(5)
+    known, given = ([rng.normal(size=(len(key), *shape)) for key in KEYS] for shape in ((2,), (2, 3)))
+    marks = [(key, page.content_of(text)) for key, text in zip(KEYS, TEXTS, strict=True)]
+    rows = [(t, n) for t, (key, content) in enumerate(marks) for n in range(len(key)) if content[n] and not key[n]]
+    for layer, head in np.ndindex(2, 3):
+        columns = np.array([[1, *known[t][n]] for t, n in rows])
+        line = np.linalg.lstsq(columns, [given[t][n, layer, head] for t, n in rows], rcond=None)[0]
+        for x, usual in zip(known, page.predicted(given, known, marks), strict=True):
+            np.testing.assert_allclose(usual[:, layer, head], [line @ [1, *of_word] for of_word in x])
 
 
 def test_average_precision_is_a_mean_over_key_words(page):
