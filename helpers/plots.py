@@ -235,7 +235,7 @@ def heads_by_layer(
 
 MODEL_LOOKS = {
     n: {"color": COLOURS[n], "marker": MARKERS[n]} for n in ("minilm", "mpnet", "random", "shuffled", "classes")
-} | dict.fromkeys(("no network", "baseline"), LOOKS["baseline"])
+} | dict.fromkeys(("no attention", "baseline"), LOOKS["baseline"])
 
 
 def dots(
@@ -255,7 +255,7 @@ def dots(
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing.
         looks: of each series, with its label if that is another. By default series that are named after a model, ``@shuffled``,
-            ``no network`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
+            ``no attention`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
         options: of :func:`intervals`.
