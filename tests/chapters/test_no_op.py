@@ -148,12 +148,31 @@ def test_edits_are_what_loops_do(page, seed):
     rng = np.random.default_rng(seed)
     weights = torch.tensor(rng.normal(size=(2, 6, 6)) * 2).softmax(-1)
     special, order = torch.tensor([True, False, False, False, True, False]), rng.permutation(6)
-    for name, (edit, refilled) in page.EDITS.items():
-        edited = edit(weights, special, torch.tensor(order))
-        edited = page.refill(edited, special) if refilled else edited
+    for name in page.EDITS:
+        edited = page.edited(weights, name, special, torch.tensor(order))
         for at in np.ndindex(2, 6):
             expected = slow_edit(name, weights[at].numpy(), [0, 4], order, weights[at[0], order[at[1]]].numpy())
             np.testing.assert_allclose(edited[at], expected, atol=1e-9, err_msg=name)
+
+
+def test_changes_are_what_loops_count(page, small_encoder):
+    encoder, names = small_encoder("bert"), ("others louder", "part of sink", "as much of others")
+    outputs = page.output_matrices(encoder)
+    edits = partial(page.change, outputs=outputs, names=names)
+    [kept], [change] = (attention.measure(encoder, TEXTS[:1], f, values=True) for f in (page.keep, edits))
+    shown = tokens.encode(encoder, TEXTS[:1]).tokens[0]
+    special = [j for j, token in enumerate(shown) if token in ("[CLS]", "[SEP]")]
+    order = page.random_order(shown, len(shown)).tolist()
+    expected = {name: np.zeros_like(change[name], dtype=float) for name in ("weight", "moved", "length")}
+    for layer, i in np.ndindex(encoder.layers, len(shown)):
+        rows, vectors = kept["weights"][layer, :, i].astype(float), kept["values"][layer] @ outputs[layer].numpy()
+        expected["length"][layer] += np.linalg.norm(np.einsum("hj,hjw->w", rows, vectors))
+        for k, name in enumerate(names):
+            less = np.array([slow_edit(name, row, special, order, row) - row for row in rows])
+            expected["weight"][layer, k] += np.abs(less).sum() / len(rows)
+            expected["moved"][layer, k] += np.linalg.norm(np.einsum("hj,hjw->w", less, vectors))
+    for name, sums in expected.items():
+        np.testing.assert_allclose(change[name], sums, rtol=2e-3, atol=1e-5, err_msg=name)
 
 
 recorded = partial(conftest.recorded, "no_op")
@@ -164,6 +183,8 @@ def test_slopes_are_what_lengths_say_but_for_sep_in_one_layer():
         numbers = recorded(run)
         off = numbers.array("gradient_ratio", of="cls") / numbers.array("copy_length_ratio", of="cls")
         assert off.min() > 0.92 and off.max() < 1.16
+        moves = numbers.array("move_ratio", of="cls") / numbers.array("move_ratio_untrained", of="cls")
+        assert 0.64 < moves.min() < 0.8 and 1.9 < moves.max() < 2.05, "no common direction"
     numbers = recorded(MPNET)
     off = numbers.array("gradient_ratio_untrained", of="sep") / numbers.array("length_ratio", of="sep")
     assert 2.05 < off[0] < 2.15 and off[1:].max() < 2
