@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from conftest import MENTION_WORDS, word_maps
 
 from helpers import attention, corpora, results, tokens
@@ -95,11 +96,11 @@ def test_scores_are_what_loops_count(page, passages):
     scores = coreference.score(chosen, passages)
     right = {}
     for answers, passage in zip(chosen, passages, strict=True):
-        own = page.right(answers, passage)
+        own, nearest = page.right(answers, passage), page.goes_nearest(answers, passage)
         for number, mention in enumerate(passage.mentions):
             earlier = [m for m in passage.mentions if m.head < mention.head]
             heads = {m.head for m in earlier if m.chain == mention.chain}
-            assert np.isnan(own[..., number]).all() == (not heads)
+            assert np.isnan(own[..., number]).all() == np.isnan(nearest[..., number]).all() == (not heads)
             if not heads:
                 continue
             again = mention.word in {m.word for m in earlier if m.chain == mention.chain}
@@ -113,6 +114,7 @@ def test_scores_are_what_loops_count(page, passages):
             for head in np.ndindex(2, 3):
                 systems[head] = int(answers[(*head, number)]) in heads
                 assert own[(*head, number)] == systems[head]
+                assert nearest[(*head, number)] == (answers[(*head, number)] == max(m.head for m in earlier))
             for group in groups:
                 for system, hit in systems.items():
                     right.setdefault((group, system), []).append(float(hit))
@@ -160,19 +162,29 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
     encoder = small_encoder("bert")
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
     words = [[m.head for m in p.mentions] for p in texts]
+    others = [range(2, 4)] * len(texts)
     to_cls = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
-    for passage, places, shares in zip(texts, words, to_cls, strict=True):
+    to_others = attention.measure(encoder, texts, lambda m, t: page.to_words(m, t, words, others))
+    for passage, places, *both in zip(texts, words, to_cls, to_others, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
-        for number, word in enumerate(places):
-            rows = [maps[..., token, 0] for token, place in enumerate(unit) if place == word + 1]
-            np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
+        for shares, keys in zip(both, ([0], [n for n, place in enumerate(unit) if place in (3, 4)]), strict=True):
+            for number, word in enumerate(places):
+                rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
+                np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
     case = next((p, m, first) for p in texts for m, first in page.cuts(p))
     start, place = case[2].end, case[1].head
     [short] = attention.measure(
         encoder, [list(case[0].words[start:])], lambda m, t: page.to_cls(m, t, [[place - start]])
     )
     np.testing.assert_allclose(page.given_to_cls(encoder, [case], "end")[0], short[..., 0], atol=1e-6)
+    at = case[2].start  # now the first word
+    how = {"words": [[place - at]], "others": [range(start - at)]}
+    [held] = attention.measure(encoder, [list(case[0].words[at:])], lambda m, t: page.to_words(m, t, **how))
+    np.testing.assert_allclose(page.given_to_cut(encoder, [case], [case[2]])[0], held[..., 0], atol=1e-6)
+    scores = torch.randn(6, generator=torch.Generator().manual_seed(0))
+    weights = scores.softmax(-1)
+    torch.testing.assert_close(page.rescaled(weights[2:], weights[:2].sum()), scores[2:].softmax(-1))
 
 
 def features(words, feats=(), mention=None, kind=PRONOUN, **more):
