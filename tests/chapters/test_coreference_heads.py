@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from conftest import MENTION_WORDS, word_maps
 
 from helpers import attention, corpora, results, tokens
@@ -72,14 +71,14 @@ def test_heads_choose_what_loops_choose(small_encoder, page, documents, family):
 
 def rule_in_loops(mention, earlier, name):
     """Head word of the nearest earlier mention in the first sieve that finds one."""
+
+    def agreeing(other):
+        return all(a == b or "" in (a, b) for a, b in zip(other.agreement, mention.agreement, strict=True))
+
     sieves = {
         "text": [m for m in earlier if m.text == mention.text],
         "word": [m for m in earlier if m.word == mention.word],
-        "agree": [
-            m
-            for m in earlier
-            if all(a == b or "" in (a, b) for a, b in zip(m.agreement, mention.agreement, strict=True))
-        ],
+        "agree": [m for m in earlier if agreeing(m)],
         "any": earlier,
     }
     orders = {"nearest mention": ["any"], "head match": ["word"], "head match, else nearest": ["word", "any"]}
@@ -162,9 +161,8 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
     encoder = small_encoder("bert")
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
     words = [[m.head for m in p.mentions] for p in texts]
-    others = [range(2, 4)] * len(texts)
     to_cls = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
-    to_others = attention.measure(encoder, texts, lambda m, t: page.to_words(m, t, words, others))
+    to_others = attention.measure(encoder, texts, lambda m, t: page.to_words(m, t, words, [{2, 3}] * 99))
     for passage, places, *both in zip(texts, words, to_cls, to_others, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
@@ -172,19 +170,16 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
             for number, word in enumerate(places):
                 rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
                 np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
-    case = next((p, m, first) for p in texts for m, first in page.cuts(p))
-    start, place = case[2].end, case[1].head
-    [short] = attention.measure(
-        encoder, [list(case[0].words[start:])], lambda m, t: page.to_cls(m, t, [[place - start]])
-    )
+    case = p, m, first = next((p, m, first) for p in texts for m, first in page.cuts(p))
+    whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
+    how = [[m.head - first.start]], [range(len(whole) - len(cut))]
+    [short] = attention.measure(encoder, [cut], lambda maps, t: page.to_cls(maps, t, [[m.head - first.end]]))
+    [held] = attention.measure(encoder, [whole], lambda maps, t: page.to_words(maps, t, *how))
     np.testing.assert_allclose(page.given_to_cls(encoder, [case], "end")[0], short[..., 0], atol=1e-6)
-    at = case[2].start  # now the first word
-    how = {"words": [[place - at]], "others": [range(start - at)]}
-    [held] = attention.measure(encoder, [list(case[0].words[at:])], lambda m, t: page.to_words(m, t, **how))
-    np.testing.assert_allclose(page.given_to_cut(encoder, [case], [case[2]])[0], held[..., 0], atol=1e-6)
-    scores = torch.randn(6, generator=torch.Generator().manual_seed(0))
-    weights = scores.softmax(-1)
-    torch.testing.assert_close(page.rescaled(weights[2:], weights[:2].sum()), scores[2:].softmax(-1))
+    np.testing.assert_allclose(page.given_to_cut(encoder, [case], [first])[0], held[..., 0], atol=1e-6)
+    exps = np.arange(1.0, 7)  # of scores: a softmax divides them by their sum
+    alone = page.rescaled(exps[2:] / exps.sum(), exps[:2].sum() / exps.sum())
+    np.testing.assert_allclose(alone, exps[2:] / exps[2:].sum())
 
 
 def features(words, feats=(), mention=None, kind=PRONOUN, **more):
