@@ -71,14 +71,14 @@ def test_heads_choose_what_loops_choose(small_encoder, page, documents, family):
 
 def rule_in_loops(mention, earlier, name):
     """Head word of the nearest earlier mention in the first sieve that finds one."""
+
+    def agreeing(other):
+        return all(a == b or "" in (a, b) for a, b in zip(other.agreement, mention.agreement, strict=True))
+
     sieves = {
         "text": [m for m in earlier if m.text == mention.text],
         "word": [m for m in earlier if m.word == mention.word],
-        "agree": [
-            m
-            for m in earlier
-            if all(a == b or "" in (a, b) for a, b in zip(m.agreement, mention.agreement, strict=True))
-        ],
+        "agree": [m for m in earlier if agreeing(m)],
         "any": earlier,
     }
     orders = {"nearest mention": ["any"], "head match": ["word"], "head match, else nearest": ["word", "any"]}
@@ -95,11 +95,11 @@ def test_scores_are_what_loops_count(page, passages):
     scores = coreference.score(chosen, passages)
     right = {}
     for answers, passage in zip(chosen, passages, strict=True):
-        own = page.right(answers, passage)
+        own, nearest = page.right(answers, passage), page.goes_nearest(answers, passage)
         for number, mention in enumerate(passage.mentions):
             earlier = [m for m in passage.mentions if m.head < mention.head]
             heads = {m.head for m in earlier if m.chain == mention.chain}
-            assert np.isnan(own[..., number]).all() == (not heads)
+            assert np.isnan(own[..., number]).all() == np.isnan(nearest[..., number]).all() == (not heads)
             if not heads:
                 continue
             again = mention.word in {m.word for m in earlier if m.chain == mention.chain}
@@ -113,6 +113,7 @@ def test_scores_are_what_loops_count(page, passages):
             for head in np.ndindex(2, 3):
                 systems[head] = int(answers[(*head, number)]) in heads
                 assert own[(*head, number)] == systems[head]
+                assert nearest[(*head, number)] == (answers[(*head, number)] == max(m.head for m in earlier))
             for group in groups:
                 for system, hit in systems.items():
                     right.setdefault((group, system), []).append(float(hit))
@@ -161,18 +162,24 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
     words = [[m.head for m in p.mentions] for p in texts]
     to_cls = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
-    for passage, places, shares in zip(texts, words, to_cls, strict=True):
+    to_others = attention.measure(encoder, texts, lambda m, t: page.to_words(m, t, words, [{2, 3}] * 99))
+    for passage, places, *both in zip(texts, words, to_cls, to_others, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
-        for number, word in enumerate(places):
-            rows = [maps[..., token, 0] for token, place in enumerate(unit) if place == word + 1]
-            np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
-    case = next((p, m, first) for p in texts for m, first in page.cuts(p))
-    start, place = case[2].end, case[1].head
-    [short] = attention.measure(
-        encoder, [list(case[0].words[start:])], lambda m, t: page.to_cls(m, t, [[place - start]])
-    )
+        for shares, keys in zip(both, ([0], [n for n, place in enumerate(unit) if place in (3, 4)]), strict=True):
+            for number, word in enumerate(places):
+                rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
+                np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
+    case = p, m, first = next((p, m, first) for p in texts for m, first in page.cuts(p))
+    whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
+    how = [[m.head - first.start]], [range(len(whole) - len(cut))]
+    [short] = attention.measure(encoder, [cut], lambda maps, t: page.to_cls(maps, t, [[m.head - first.end]]))
+    [held] = attention.measure(encoder, [whole], lambda maps, t: page.to_words(maps, t, *how))
     np.testing.assert_allclose(page.given_to_cls(encoder, [case], "end")[0], short[..., 0], atol=1e-6)
+    np.testing.assert_allclose(page.given_to_cut(encoder, [case], [first])[0], held[..., 0], atol=1e-6)
+    exps = np.arange(1.0, 7)  # of scores: a softmax divides them by their sum
+    alone = page.rescaled(exps[2:] / exps.sum(), exps[:2].sum() / exps.sum())
+    np.testing.assert_allclose(alone, exps[2:] / exps[2:].sum())
 
 
 def features(words, feats=(), mention=None, kind=PRONOUN, **more):
