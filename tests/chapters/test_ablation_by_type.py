@@ -39,6 +39,26 @@ def test_edits_are_what_a_loop_makes(page, small_encoder):
                 assert float(edited[0, head, i, j]) == pytest.approx(wanted), (kind, layer, head, i, j)
 
 
+def test_same_words_and_weights_taken_away_are_what_loops_find(page, small_encoder):
+    batch = tokens.encode(small_encoder(), [QUESTIONS[2].texts])
+    text, heads = marks(batch), (True, False, True, False)
+    unit, side, n = text.word.tolist(), text.text.tolist(), len(text.tokens)
+    maps = torch.randn(1, 4, n, n, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    taken = {kind: np.zeros((n, n), bool) for kind in ("no same word", "nothing between", "nothing inside")}
+    for i, j in np.ndindex(n, n):
+        if unit[i] >= 0 and unit[j] >= 0:
+            taken["nothing inside" if side[i] == side[j] else "nothing between"][i, j] = True
+            same = text.words[unit[i]].lower() == text.words[unit[j]].lower()
+            taken["no same word"][i, j] = same and side[i] != side[j]
+    own = [maps[:, :, i, same].sum(-1) for i, same in enumerate(taken["no same word"]) if same.any()]
+    assert 0 < len(own) < n, "some words stand in both texts"
+    np.testing.assert_allclose(page.to_same_word(maps, text), np.mean(own, 0), atol=1e-6)
+    for kind, gone in taken.items():
+        edited = page.rewire(SimpleNamespace(batch=batch), 0, (kind, heads), maps)
+        kept = maps.masked_fill(torch.tensor(heads)[:, None, None] & torch.tensor(gone), 0)
+        assert torch.equal(edited, kept) and not torch.equal(edited, maps), kind
+
+
 def test_the_rows_are_the_papers(page):
     done = {"pruned": "pruned", "1/L": "even", "intra": "no intra", "inter": "no inter"}
     theirs = {}
