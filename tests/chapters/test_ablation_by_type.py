@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import FULL, examples, recorded
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,9 +154,3 @@ def test_changes_are_paired_and_counted(page, headed):
     np.testing.assert_allclose(each, [f1[name].mean() - f1["as it is"].mean() for name in names[4:]], atol=1e-6)
     left = run.recorded.number("f1_left_in_row", of="2").value
     assert left == pytest.approx(own / f1["as it is"].mean(), abs=1e-6)
-
-
-def test_diagonal_heads_stay_diagonal_after_tuning():
-    before = recorded("distance_features").array("type", column="label")
-    tuned = recorded("ablation_by_type", FULL).array("tuned_type", column="label")
-    assert (tuned[before == "diagonal"] == "diagonal").all() and (before == "diagonal").sum() == 6

@@ -8,10 +8,9 @@ from itertools import product
 import conftest
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET
 from sklearn.metrics import f1_score
 
-from helpers import attention, places, results, stats, tokens
+from helpers import attention, places, stats, tokens
 from helpers.corpora.sources import CorpusError
 from helpers.heads import Head
 from helpers.results import Run
@@ -72,11 +71,6 @@ def test_pairs_of_maps_are_what_loops_count(page):
     np.testing.assert_allclose(page.same_type(heads), [np.mean(alike[pair]) for pair in page.PAIRS])
 
 
-def test_the_maps_of_the_last_layer_are_vertical():
-    shares = recorded(BOOK).array("pattern_share", of="vertical")
-    assert f"{shares[-1].mean():.1%}" == "99.8%" and shares[-1].mean() == shares.mean(-1).max()
-
-
 def test_pairs_of_labels_are_what_the_page_prints(page):
     labels, printed = page.read_labels(LABELS), {}
     for model in ("minilm", "mpnet"):
@@ -88,17 +82,6 @@ def test_pairs_of_labels_are_what_the_page_prints(page):
 
 
 recorded = partial(conftest.recorded, "pattern_types")
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_few_maps_are_of_other_types_and_those_of_dense_heads_are_vertical(run):
-    shares = recorded(run).estimates("share_by_classifier")
-    for way in {of.partition(", ")[2] for of in shares}:
-        assert shares[f"heterogeneous, {way}"].value + shares[f"block, {way}"].value < 1 / 6
-    if run != MPNET:
-        dense = results.recorded("distance_features", profile=run[0]).array("type", column="label") == "dense"
-        vertical = recorded(run).rows("pattern_share", of="vertical").dropna(subset=["head"]).value.to_numpy()
-        assert vertical.reshape(6, 12)[dense].mean() > 0.5
 
 
 def slow_description(weights, texts):

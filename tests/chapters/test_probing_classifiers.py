@@ -191,9 +191,8 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs(page):
 
 
 def both_ways(run, quantity):
-    return np.stack(
-        [recorded("probing_classifiers", run).array(f"{quantity}_{way}_governor") for way in ("to", "from")]
-    )
+    array = recorded("probing_classifiers", run).array
+    return np.stack([array(f"{quantity}_{way}_governor") for way in ("to", "from")])
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
@@ -209,11 +208,7 @@ def test_the_largest_weights_are_negative_and_of_heads_that_parse_badly(run, cou
     assert (weights.flat[largest] < 0).all() and (alone.flat[largest] < 0.08).all()
     assert all(np.ravel_multi_index((1, *head), weights.shape) in largest for head in (Head(5, 3), Head(4, 7)))
     assert 0 < weights.flat[best] < np.abs(weights.flat[largest]).min()
-    assert 0.1 < np.corrcoef(weights.ravel(), alone.ravel())[0, 1] < 0.5, "a little, with their signs"
     if run == BOOK:
-        trees = [s for d in corpora.documents("encyclopedia", "test") for s in d.sentences]
-        chance = sum(map(len, (s.words for s in trees))) / sum(len(s.words) * (len(s.words) - 1) for s in trees)
+        lengths = [len(s.words) for d in corpora.documents("encyclopedia", "test") for s in d.sentences]
+        chance = sum(lengths) / sum(n * (n - 1) for n in lengths)
         assert (np.sort(alone.flat[largest])[:3] < chance).all(), "less often than a word taken at random"
-        record = recorded("probing_classifiers")
-        most = np.stack([record.array(f"probe_weight_{way}_governor_most") for way in ("to", "from")])
-        assert (most.flat[largest] < 0).all(), "in every fit"

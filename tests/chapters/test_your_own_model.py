@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from conftest import MPNET, recorded
 
 from helpers import attention, tokens
 from helpers.corpora.treebanks import Sentence
@@ -53,9 +52,3 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
         hits = page.governs(named, sentence, "obj")[place]
         assert hits.tolist() == [1 + distance == 2, 3 + distance == 2]
     assert page.governs(named, sentence, "nsubj").shape == (5, 0)
-
-
-def test_shares_of_mpnet():
-    table = recorded("your_own_model", MPNET)
-    shares = [table.rows("share", of=of).value.mean() for of in ("cls", "sep", "punctuation")]
-    assert [round(100 * share) for share in shares] == [15, 16, 26]
