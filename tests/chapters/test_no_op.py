@@ -129,9 +129,9 @@ def slow_edit(name, row, special, order, other):
     if name.endswith("random rows"):
         mine, its = row[others].sum(), other[others].sum()
         row[others] *= 1 / its if name.startswith("factors") else (mine + 1 - its) / mine
-    elif name.startswith("sink deleted"):
+    elif name.startswith("deleted"):
         row[special] = 0
-    elif name.startswith("part of sink"):
+    elif name.startswith("part of special"):
         row[special] *= 1 - left / total
     elif name.startswith("as much"):
         for j in (j for j in order if j in others):
@@ -156,7 +156,7 @@ def test_edits_are_what_loops_do(page, seed):
 
 
 def test_changes_are_what_loops_count(page, small_encoder):
-    encoder, names = small_encoder("bert"), ("others louder", "part of sink", "as much of others")
+    encoder, names = small_encoder("bert"), ("others louder", "part of special", "as much of others")
     outputs = page.output_matrices(encoder)
     edits = partial(page.change, outputs=outputs, names=names)
     [kept], [change] = (attention.measure(encoder, TEXTS[:1], f, values=True) for f in (page.keep, edits))
