@@ -83,10 +83,7 @@ def rule_in_loops(mention, earlier, name):
     }
     orders = {"nearest mention": ["any"], "head match": ["word"], "head match, else nearest": ["word", "any"]}
     orders["four-sieve rules"] = ["text", "word", "agree", "any"]
-    for sieve in orders[name]:
-        if sieves[sieve]:
-            return max(m.head for m in sieves[sieve])
-    return None
+    return next((max(m.head for m in sieves[sieve]) for sieve in orders[name] if sieves[sieve]), None)
 
 
 def test_scores_are_what_loops_count(page, passages):
@@ -142,13 +139,13 @@ def test_rows_choose_on_one_part_and_are_recorded(minilm, passages):
 def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
     counts = [0, 0, 0]
     for passage in passages:
-        for other in (False, True):
+        for other, candidates in enumerate((coreference.Passage.antecedents, page.something_else)):
             expected = []
             for m in passage.mentions:
                 same = [a for a in passage.mentions if a.chain == m.chain and a.head < m.head]
                 others = [o for o in passage.mentions if same and o.chain != m.chain and o.end <= same[-1].start]
                 expected += [(m, first) for first in (others if other else same)[-1:] if first.end <= m.head]
-            assert list(page.cuts(passage, other)) == expected
+            assert list(page.cuts(passage, candidates)) == expected
             counts[other] += len(expected)
         for m, first, near in page.nearer(passage):
             new, at = page.without(passage, m, near)
@@ -170,16 +167,19 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
             for number, word in enumerate(places):
                 rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
                 np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
-    case = p, m, first = next((p, m, first) for p in texts for m, first in page.cuts(p))
+    cases = [(p, m, first) for p in texts for m, first in page.cuts(p)]
+    case = p, m, first = max(cases, key=lambda case: len(page.left(*case)))
     whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
-    how = [[m.head - first.start]], [range(len(whole) - len(cut))]
     [short] = attention.measure(encoder, [cut], lambda maps, t: page.to_cls(maps, t, [[m.head - first.end]]))
+    how = [[m.head - first.start]], [range(len(whole) - len(cut))]
     [held] = attention.measure(encoder, [whole], lambda maps, t: page.to_words(maps, t, *how))
     np.testing.assert_allclose(page.given_to_cls(encoder, [case], "end")[0], short[..., 0], atol=1e-6)
     np.testing.assert_allclose(page.given_to_cut(encoder, [case], [first])[0], held[..., 0], atol=1e-6)
-    exps = np.arange(1.0, 7)  # of scores: a softmax divides them by their sum
-    alone = page.rescaled(exps[2:] / exps.sum(), exps[:2].sum() / exps.sum())
-    np.testing.assert_allclose(alone, exps[2:] / exps[2:].sum())
+    [row] = attention.measure(encoder, [cut], lambda maps, t: maps[:, :, m.head - first.end], units="words")
+    most = np.max([row[..., w - first.end] for w in {o.head for o in p.mentions} - {m.head} if w >= first.end], 0)
+    np.testing.assert_allclose(page.given_to_strongest(encoder, [case], "end")[0], most, atol=1e-6)
+    exps = np.arange(1.0, 7) / 21  # of scores, after a softmax
+    np.testing.assert_allclose(page.rescaled(exps[2:], exps[:2].sum()), exps[2:] / exps[2:].sum())
 
 
 def features(words, feats=(), mention=None, kind=PRONOUN, **more):
