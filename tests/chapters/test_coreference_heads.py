@@ -11,8 +11,6 @@ from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mentio
 from helpers.measurements import coreference
 from helpers.measurements.coreference import GROUPS, KINDS, RULES
 
-READINGS = ("earlier", "mentions", "words")
-
 
 def random_document(rng: np.random.Generator, number: int) -> Document:
     sentences, mentions = [], []
@@ -52,7 +50,7 @@ def test_heads_choose_what_loops_choose(small_encoder, page, documents, family):
         more = words[: len(p.words) + 1]
         assert more == list(p.words) or len(tokens.encode(small_encoder(family), [more]).tokens[0]) > 24
     compared, same = 0, attention.measure(encoder, texts, coreference.choose, units="words")
-    for among in READINGS:
+    for among in ("earlier", "mentions", "words"):
         answers = attention.measure(encoder, texts, lambda m, t, a=among: page.choose(m, t, a), units="words")
         for passage, chosen, other in zip(texts, answers, same, strict=True):
             assert np.array_equal(chosen, other) or among != "earlier"

@@ -18,7 +18,6 @@ from helpers.results import rows
 from helpers.run import notebooks, part
 from helpers.scoreboard import ABSENT, ALSO, APART, FAILS, FIRM, HOLDS, LEVEL, MIXED, UNDECIDED
 
-STORED = places.ROOT / "data" / "results"
 CHAPTERS = scoreboard.chapters()
 PAPERS = yaml.safe_load((places.ROOT / "data" / "papers.yml").read_text("utf-8"))
 
@@ -287,7 +286,7 @@ def test_the_command(tmp_path, monkeypatch):
     assert "\n02 " not in printed and "minilm" not in printed and "{doc}" not in printed
     failed = run("--model", "nobody")
     assert failed.exit_code == 1 and "Recorded: minilm, mpnet" in failed.output
-    own = shutil.copytree(STORED / "full" / "minilm", tmp_path / "full" / "my--model")
+    own = shutil.copytree(places.ROOT / "data" / "results" / "full" / "minilm", tmp_path / "full" / "my--model")
     record = (own / "surface_patterns.json").read_text("utf-8")
     places.write(own / "surface_patterns.json", record.replace('"name": "minilm"', '"name": "my/model"'))
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))

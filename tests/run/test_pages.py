@@ -21,8 +21,7 @@ from helpers.run import address, live, pages
 
 pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
-TOC = places.ROOT / "book" / "_toc.yml"
-PAGES = re.findall(r"^[- ]*(?:root|file): *(\S+)", TOC.read_text("utf-8"), re.MULTILINE)
+PAGES = re.findall(r"^[- ]*(?:root|file): *(\S+)", (places.ROOT / "book" / "_toc.yml").read_text("utf-8"), re.M)
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 REFERENCE = [page for page in PAGES if page.startswith("book/helpers/")][1:]
 """Pages that Sphinx makes of docstrings, all alike: axe, which takes minutes for them, looks at one."""
