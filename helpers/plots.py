@@ -213,23 +213,23 @@ def heads_by_layer(
 
     Args:
         series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma, if it is one of :data:`STYLES` (else the next colour); the second of a name
-            is hollow and its line dashed.
+            has a dashed line; points are hollow where the number, or the lower end of its interval, is not above 0.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
     kinds = [name.removeprefix("@").split(",")[0] for name in series]
     for place, (name, numbers) in enumerate(series.items()):
         kind, again = kinds[place], kinds[place] in kinds[:place]
-        numbers = np.asarray(getattr(numbers, "value", numbers))
-        layers, heads = numbers.shape
+        values, low = (np.asarray(getattr(numbers, part, numbers)) for part in ("value", "low"))
+        layers, heads = values.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
         look = {"color": COLOURS.get(kind), "marker": MARKERS.get(kind, "o")}
-        face = {"facecolors": "none", "linewidths": 0.8} if again else {"linewidths": 0}
-        ax.scatter(spread, numbers, s=18, alpha=0.75, zorder=3, **look, **face)  # in front of lines
-        look |= {"linestyle": "--", "mfc": "white"} if again else {}
-        look |= {"markersize": 4, "markevery": []}  # markers in the legend only
-        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
+        how = {"linestyle": "--", "mfc": "white"} if again else {}  # markers in the legend only
+        [line] = ax.plot(x, values.mean(-1), label=LABELS.get(name, name), markersize=4, markevery=[], **look, **how)
+        colour, above = line.get_color(), low.ravel() > 0
+        face = {"facecolors": np.where(above, colour, "white"), "linewidths": np.where(above, 0, 0.8)}
+        ax.scatter(spread, values, s=18, alpha=0.75, zorder=3, marker=look["marker"], edgecolors=colour, **face)
     on_layers(ax, layers, ylim=limits, **labels)
 
 
