@@ -4,16 +4,8 @@ After {cite:t}`tenney2019`.
 """
 
 import numpy as np
-from scipy.special import softmax
 
 from helpers.exercises.checks import desk, exercise
-
-
-def _batch(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens of four targets of different lengths, their scores, and whose each is; not in order."""
-    rng = np.random.default_rng(seed)
-    owner = rng.permutation(np.repeat(np.arange(4), [3, 1, 2, 1 + seed]))
-    return rng.normal(size=(len(owner), 3)), 2 * rng.normal(size=len(owner)), owner
 
 
 def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -22,16 +14,6 @@ def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     document = np.sort(np.concatenate([np.arange(6), rng.integers(6, size=60)]))
     hits = rng.random(len(document)) < np.linspace(0.4, 0.9, 5)[:, None] ** (1 + seed)
     return hits.astype(float), document, rng.integers(6, size=(50, 6))
-
-
-@exercise([_batch(seed) for seed in range(4)])
-def attention_pooled(tokens, scores, owner):
-    """Each target's tokens, weighted by a softmax of their scores."""
-    own = owner == np.arange(owner.max() + 1)[:, None]  # [target, token]
-    over_all = own * softmax(scores) @ tokens
-    weighted = (own * np.exp(scores), own * scores, own)
-    right, by_scores, mean = (weights @ tokens / weights.sum(1, keepdims=True) for weights in weighted)
-    return {"right": right, "by_scores": by_scores, "mean": mean, "over_all": over_all}
 
 
 def _interval(sums: np.ndarray, draws: list[np.ndarray], ends: tuple[float, float] = (2.5, 97.5)) -> np.ndarray:
@@ -51,4 +33,4 @@ def layer_with_interval(hits, document, draws):
     return {"right": right, "from_0": right - 1, "narrow": _interval(sums, draws, (5, 95)), "once": once}
 
 
-check, hint, progress = desk("layer_semantics", attention_pooled, layer_with_interval)
+check, hint, progress = desk("layer_semantics", layer_with_interval)
