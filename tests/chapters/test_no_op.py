@@ -129,8 +129,8 @@ def slow_edit(name, row, special, order, other):
     if name.endswith("random rows"):
         mine, its = row[others].sum(), other[others].sum()
         row[others] *= 1 / its if name.startswith("factors") else (mine + 1 - its) / mine
-    elif name.startswith("deleted"):
-        row[special] = 0
+    elif "deleted" in name:
+        row[others if name.startswith("others") else special] = 0
     elif name.startswith("part of special"):
         row[special] *= 1 - left / total
     elif name.startswith("as much"):
