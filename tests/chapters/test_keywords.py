@@ -50,8 +50,7 @@ def test_a_candidate_scores_the_sum_over_its_occurrences(page):
 def test_what_words_receive_is_what_loops_find(page, small_encoder, family):
     encoder = small_encoder(family)
     received = page.of_words(encoder, TEXTS)
-    units = [list(text.spelled.units) for text in TEXTS]
-    in_all = attention.measure(encoder, units, page.received_in_all)
+    in_all = attention.measure(encoder, [list(text.spelled.units) for text in TEXTS], page.received_in_all)
     split = 0
     for text, given, total in zip(TEXTS, received, in_all, strict=True):
         batch = tokens.encode(encoder, [list(text.spelled.units)])
@@ -120,8 +119,7 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
     vectors = encoder.model.get_input_embeddings().weight.detach().numpy()
     for text in TEXTS:
         words = text.spelled.words
-        sizes = np.arange(1, len(words) + 1)
-        rule = page.simple_rule(text, sizes, seen, len(TEXTS))
+        rule = page.simple_rule(text, np.arange(1, len(words) + 1), seen, len(TEXTS))
         embedded = page.embeddings(encoder, text)
         for n, word in enumerate(words):
             rarity = math.log(5 / (1 + sum(word in other.spelled.words for other in TEXTS)))
@@ -131,7 +129,7 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
             np.testing.assert_allclose(embedded[n], np.mean([vectors[i] for i in ids], axis=0), rtol=1e-5)
 
 
-def test_a_prediction_is_fitted_on_content_words_that_are_not_key(page):
+def test_a_prediction_is_fitted_on_content_words_that_are_not_key_and_so_are_look_alikes(page):
     rng = np.random.default_rng(5)
     known, given = ([rng.normal(size=(len(key), *shape)) for key in KEYS] for shape in ((2,), (2, 3)))
     marks = [(key, page.content_of(text)) for key, text in zip(KEYS, TEXTS, strict=True)]
@@ -141,6 +139,10 @@ def test_a_prediction_is_fitted_on_content_words_that_are_not_key(page):
         line = np.linalg.lstsq(columns, [given[t][n, layer, head] for t, n in rows], rcond=None)[0]
         for x, usual in zip(known, page.predicted(given, known, marks), strict=True):
             np.testing.assert_allclose(usual[:, layer, head], [line @ [1, *of_word] for of_word in x])
+    for rule, (key, content) in zip(known, marks, strict=True):
+        classes = rng.choice(["NOUN", "VERB"], len(key))
+        for n in np.flatnonzero(page.look_alikes(rule, classes, key, content, rng)):
+            assert content[n] and not key[n] and classes[n] in classes[key & content]
 
 
 def test_average_precision_is_a_mean_over_key_words(page):
@@ -158,19 +160,18 @@ def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(
     words = [rng.normal(size=(40, 4)) + key[:, None] for key in keys]
     model = page.fit(words, keys)
     assert len(model.cv_results_["params"]) > 1 and type(model.cv).__name__ == "GroupKFold"
-    every = np.concatenate(words)
-    standard = (every - every.mean(0)) / every.std(0)
-    penalty = model.best_params_["logisticregression__C"]
-    alone = LogisticRegression(C=penalty, tol=1e-6, max_iter=3000).fit(standard, np.concatenate(keys))
-    chances = np.concatenate(page.chances(model, words))
-    np.testing.assert_allclose(chances, alone.predict_proba(standard)[:, 1], atol=1e-4)
+    standard = (np.concatenate(words) - np.mean(words, (0, 1))) / np.std(words, (0, 1))
+    how = {"C": model.best_params_["logisticregression__C"], "tol": 1e-6, "max_iter": 3000}
+    alone = LogisticRegression(**how).fit(standard, np.concatenate(keys))
+    chances, expected = np.concatenate(page.chances(model, words)), alone.predict_proba(standard)[:, 1]
+    np.testing.assert_allclose(chances, expected, atol=1e-4)
 
 
 def test_f1_of_phrases_is_what_a_loop_counts(page):
     scores = np.linspace(1, 0, len(TEXTS[0].spelled.words))
     given = set(page.ranked(TEXTS[0], scores)[:10])
-    hits = len(given & {"saturn", "water ice"})
-    assert page.phrase_f1(TEXTS[0], scores) == pytest.approx(2 * hits / (len(given) + 2))
+    f1 = 2 * len(given & {"saturn", "water ice"}) / (len(given) + 2)
+    assert page.phrase_f1(TEXTS[0], scores) == pytest.approx(f1)
 
 
 def test_the_key_words_of_the_first_sentence_are_cut_and_no_others(minilm):
