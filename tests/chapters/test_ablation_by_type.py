@@ -57,6 +57,9 @@ def test_same_words_and_weights_taken_away_are_what_loops_find(page, small_encod
         edited = page.rewire(SimpleNamespace(batch=batch), 0, (kind, heads), maps)
         kept = maps.masked_fill(torch.tensor(heads)[:, None, None] & torch.tensor(gone), 0)
         assert torch.equal(edited, kept) and not torch.equal(edited, maps), kind
+    moved = page.rewire(SimpleNamespace(batch=batch), 0, ("as much inside", heads), maps)
+    same, inside = ((maps * torch.tensor(taken[kind])).sum(-1) for kind in ("no same word", "nothing inside"))
+    assert torch.allclose((maps - moved).sum(-1), same.minimum(inside) * torch.tensor(heads)[:, None], atol=1e-6)
 
 
 def test_the_rows_are_the_papers(page):
