@@ -65,8 +65,7 @@ def test_hidden_value_vectors_are_refused(page, small_encoder):
 
 
 def ask(encoder, example, number=0, seed=0):
-    batch = tokens.encode(encoder, [example.texts])
-    return inputs.masked(encoder, batch, [(seed, number)])
+    return inputs.masked(encoder, tokens.encode(encoder, [example.texts]), [(seed, number)])
 
 
 def loss_by_hand(encoder, asked, edit=None):
