@@ -228,7 +228,7 @@ def heads_by_layer(
         how = {"linestyle": "--", "mfc": "white"} if again else {}  # markers in the legend only
         [line] = ax.plot(x, values.mean(-1), label=LABELS.get(name, name), markersize=4, markevery=[], **look, **how)
         colour, above = line.get_color(), low.ravel() > 0
-        face = {"facecolors": np.where(above, colour, "white"), "linewidths": np.where(above, 0, 0.8)}
+        face = {"facecolors": [colour if up else "white" for up in above], "linewidths": np.where(above, 0, 0.8)}
         ax.scatter(spread, values, s=18, alpha=0.75, zorder=3, marker=look["marker"], edgecolors=colour, **face)
     on_layers(ax, layers, ylim=limits, **labels)
 
