@@ -57,7 +57,8 @@ def test_same_words_and_weights_taken_away_are_what_loops_find(page, small_encod
     for kind, gone in taken.items():
         kept = maps.masked_fill(torch.tensor(heads)[:, None, None] & torch.tensor(gone), 0)
         assert torch.equal(edited[kind], kept) and not torch.equal(kept, maps), kind
-    same, inside = ((maps * torch.tensor(taken[kind])).sum(-1) for kind in ("no same word", "nothing inside"))
+    same, _, inside = lost = [(maps * torch.tensor(gone)).sum(-1) for gone in taken.values()]
+    assert torch.allclose(page.weight_of(maps, text), torch.stack(lost, -1).mean(-2))
     kept = maps.sum(-1) - same.minimum(inside) * torch.tensor(heads)[:, None]
     assert torch.allclose(edited["as much inside"].sum(-1), kept, atol=1e-6)
 

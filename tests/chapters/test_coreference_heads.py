@@ -165,8 +165,7 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents)
             for number, word in enumerate(places):
                 rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
                 np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
-    cases = [(p, m, first) for p in texts for m, first in page.cuts(p)]
-    case = p, m, first = max(cases, key=lambda case: len(page.left(*case)))
+    case = p, m, first = max(((p, *pair) for p in texts for pair in page.cuts(p)), key=lambda c: len(page.left(*c)))
     whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
     [short] = attention.measure(encoder, [cut], lambda maps, t: page.to_cls(maps, t, [[m.head - first.end]]))
     how = [[m.head - first.start]], [range(len(whole) - len(cut))]
