@@ -14,7 +14,7 @@ for long measurements :func:`each`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -242,10 +242,10 @@ def _scored(
     else:
         states = encoder.model(**asked.batch.inputs).last_hidden_state[None]
     own = {"mlm": _restored, "qa": _spans, "keywords": _phrases}.get(asked.task, _classes)
-    together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
+    together = 1 if asked.task == "mlm" and encoder.head.whole else 16  # passes that go through the head side by side
     tables = []
     for some in states.split(together):
-        repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
+        repeated = asked.repeated(len(some))
         logits, losses = answers(encoder, some.flatten(0, 1), repeated)
         columns = {"loss": losses.tolist(), "prediction": "", "weight": 1.0, "certainty": 0.0, "asked": True}
         tables.append(pd.DataFrame(columns | own(logits, repeated, examples)))

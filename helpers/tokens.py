@@ -62,6 +62,17 @@ class OfTensors:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor | OfTensors)})
 
+    def repeated(self: T, times: int) -> T:
+        """A copy with its rows several times over, one round after the other."""
+
+        def several(part: Any) -> Any:
+            if isinstance(part, OfTensors):
+                return part.repeated(times)
+            return torch.cat([part] * times) if isinstance(part, Tensor) else part * times
+
+        rows = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: several(v) for k, v in rows.items() if isinstance(v, Tensor | OfTensors | tuple)})
+
     def __getstate__(self) -> dict[str, Any]:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return {k: v.detach().cpu().numpy() if isinstance(v, Tensor) else v for k, v in given.items()}
