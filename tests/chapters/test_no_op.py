@@ -120,15 +120,12 @@ def test_reactions_are_what_loops_count(page, headed):
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
 
 
-def slow_edit(name, row, special, order, other):
-    """One row, token by token; another row says how much it grows in the controls with random rows."""
+def slow_edit(name, row, special, order):
+    """One row, token by token."""
     row, total = row.copy(), row[special].sum()
     others = [j for j in range(len(row)) if j not in special]
     left = min(total, 1 - total) / 2
-    if name.endswith("random rows"):
-        mine, its = row[others].sum(), other[others].sum()
-        row[others] *= 1 / its if name.startswith("factors") else (mine + 1 - its) / mine
-    elif "deleted" in name:
+    if "deleted" in name:
         row[others if name.startswith("others") else special] = 0
     elif name.startswith("part of special"):
         row[special] *= 1 - left / total
@@ -147,10 +144,10 @@ def test_edits_are_what_loops_do(page, seed):
     rng = np.random.default_rng(seed)
     weights = torch.tensor(rng.normal(size=(2, 6, 6)) * 2).softmax(-1)
     special, order = torch.tensor([True, False, False, False, True, False]), rng.permutation(6)
-    for name in page.EDITS:
-        edited = page.edited(weights, name, special, torch.tensor(order))
+    for name, edit in page.EDITS.items():
+        edited = edit(weights, special, torch.tensor(order))
         for at in np.ndindex(2, 6):
-            expected = slow_edit(name, weights[at].numpy(), [0, 4], order, weights[at[0], order[at[1]]].numpy())
+            expected = slow_edit(name, weights[at].numpy(), [0, 4], order)
             np.testing.assert_allclose(edited[at], expected, atol=1e-9, err_msg=name)
 
 
@@ -167,7 +164,7 @@ def test_changes_are_what_loops_count(page, small_encoder):
         rows, vectors = kept["weights"][layer, :, i].astype(float), kept["values"][layer] @ outputs[layer].numpy()
         expected["length"][layer] += np.linalg.norm(np.einsum("hj,hjw->w", rows, vectors))
         for k, name in enumerate(names):
-            less = np.array([slow_edit(name, row, special, order, row) - row for row in rows])
+            less = np.array([slow_edit(name, row, special, order) - row for row in rows])
             expected["weight"][layer, k] += np.abs(less).sum() / len(rows)
             expected["moved"][layer, k] += np.linalg.norm(np.einsum("hj,hjw->w", less, vectors))
     for name, sums in expected.items():
