@@ -130,13 +130,12 @@ def test_a_text_is_shuffled_alike_alone_and_in_a_batch(page, minilm):
 def made(page, part, labels, **how):
     """A probe for each number of layers."""
     (states, _, scale), spans, _ = part
-    shape = scale, states.shape[-1], len(labels), spans.shape[1]
-    return [page.Probe(top, *shape, **how) for top in range(len(scale))]
+    return page.Probes(scale, states.shape[-1], len(labels), spans.shape[1], **how)
 
 
 def by_loop(probes, top, part, number):
     """The definition, token by token, for one target."""
-    take = {name: p.detach().double().numpy() for name, p in probes[top].named_parameters()}
+    take = {name: p[top].detach().double().numpy() for name, p in probes.named_parameters()}
     exponent = np.exp(take["a"][: top + 1])
     mixing, vectors, ((states, first, scale), spans, _) = exponent / exponent.sum(), [], part
     for role, span in enumerate(spans[number]):
@@ -145,10 +144,10 @@ def by_loop(probes, top, part, number):
             layers = states[:, row].double().numpy()
             mixed = sum(s * layers[k] / scale[k].item() for k, s in enumerate(mixing))
             tokens_.append((take["gamma"] * mixed) @ take["project"][role])
-            scores.append(tokens_[-1] @ take["attend"][role])
+            scores.append(tokens_[-1] @ take["attend"][role, :, 0])
         vectors.append(np.average(tokens_, axis=0, weights=np.exp(np.array(scores) - max(scores))))
     hidden = np.maximum(np.concatenate(vectors) @ take["hidden"] + take["hidden_bias"], 0)
-    return hidden @ take["out"] + take["out_bias"]
+    return (hidden @ take["out"] + take["out_bias"])[0]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -157,9 +156,9 @@ def test_the_pages_probes_are_what_the_definition_says(page, contexts, states, t
     tables = {"train": page.targets(contexts, task, limit=12)}
     labels, [part] = page.examples({"train": states}, tables)
     probes = made(page, part, labels, size=6, seed=1)
-    for parameter in [p for probe in probes for p in probe.parameters()]:
+    for parameter in probes.parameters():
         parameter.add_(torch.randn(parameter.shape))  # mixing weights of 0 stay so
-    given = page.scores_of((probes[0], torch.func.stack_module_state(probes)[0]), *part[:2])
+    given = page.scores_of(probes, *part[:2])
     for top, number in product((0, 3, 6), (0, 5, len(tables["train"]) - 1)):
         right = by_loop(probes, top, part, number)
         assert np.allclose(given[top, number], right, rtol=1e-3, atol=1e-3)
@@ -171,19 +170,18 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
 
     def fitted(*changed, even=False, steps=40):
         probes = made(page, train, labels, seed=2)
-        for probe in probes:
-            probe.a.requires_grad_(not even)
-        for parameter in [p for n in changed for p in probes[n].parameters()]:
-            parameter.data += torch.randn(parameter.shape)
+        probes.a.requires_grad_(not even)
+        for parameter in probes.parameters():
+            parameter.data[[*changed]] += torch.randn(parameter[[*changed]].shape)
         return page.fit(probes, train, dev, steps, 2)
 
     tables = {"train": page.targets(contexts, task, 70), "dev": page.targets(contexts, task, 30, seed=1)}
     labels, (train, dev) = page.examples({"train": states, "dev": states}, tables)
-    together = fitted()[1]
-    weights = together["a"].softmax(-1)
+    together = fitted()
+    weights = together.a.softmax(-1)
     assert torch.allclose(weights.sum(-1), torch.ones(7)) and not weights.triu(1).any()
-    assert torch.allclose(fitted(even=True)[1]["a"][6].softmax(-1), torch.full((7,), 1 / 7))
-    for mine, alone in zip(together.values(), fitted(0, 1, 3, 4, 5, 6)[1].values(), strict=True):
+    assert torch.allclose(fitted(even=True).a[6].softmax(-1), torch.full((7,), 1 / 7))
+    for mine, alone in zip(together.parameters(), fitted(0, 1, 3, 4, 5, 6).parameters(), strict=True):
         assert torch.allclose(mine[2], alone[2], atol=1e-4) and not torch.allclose(mine[5], alone[5], atol=1e-2)
     losses, looks = page.losses, []
     begun, done = (losses(fitted(steps=steps), *train) for steps in (1, 40))

@@ -173,15 +173,17 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs(page):
         paths = [path(s.governors, word) for word in range(len(s.words))]
         distances.append(torch.tensor([[len(route ^ other) for other in paths] for route in paths]).float())
         assert torch.equal(page.tree_distances(s.governors), distances[-1])
-    states, trees = {"train": [torch.randn(2, len(s.words), 5) for s in SENTENCES]}, {"train": SENTENCES}
     answers = iter(distances)
-    governors = {"train": [s.governors for s in SENTENCES]}
-    score = page.structural(states, trees, 1, "train", governors, lambda *_, **__: lambda _: next(answers))
+    score = page.arc_shares(lambda _: next(answers)[None], distances, [s.governors for s in SENTENCES], SENTENCES)
     assert score.value.tolist() == [1]
-    probe, points = page.TreeProbe(5, rank=3), torch.randn(4, 5)
-    mapped = (points @ probe.map).detach()
-    expected = [[((a - b) ** 2).sum() for b in mapped] for a in mapped]
+    spread = 1 + torch.rand(2, 1, 5)
+    probe, points = page.TreeProbe(spread, rank=3), torch.randn(2, 4, 5)
+    probe.map.data.normal_()
+    layers = (points / spread @ probe.map).detach()
+    expected = np.array([[[((a - b) ** 2).sum() for b in mapped] for a in mapped] for mapped in layers])
     np.testing.assert_allclose(probe(points).detach(), expected, rtol=1e-4, atol=1e-6)
+    apart = abs(expected - distances[0][:4, :4].numpy()).mean((1, 2)).sum()
+    assert page.tree_error(torch.tensor(expected), distances[0][:4, :4]).item() == pytest.approx(apart, rel=1e-5)
     arcs, hits = 0, 0
     for s in SENTENCES:
         words = np.flatnonzero(page.counted(s)).tolist()
