@@ -9,7 +9,7 @@ import unicodedata
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate
@@ -59,19 +59,16 @@ class OfTensors:
 
     def to(self: T, device: torch.device | str) -> T:
         """A copy with its tensors on another device."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor | OfTensors)})
+        return self._made(lambda part: part.to(device) if isinstance(part, Tensor) else part)
 
-    def repeated(self: T, times: int) -> T:
-        """A copy with its rows several times over, one round after the other."""
+    def repeated(self: T, n: int) -> T:
+        """A copy with its rows, tensors and tuples, ``n`` times over, one round after the other."""
+        return self._made(lambda part: torch.cat([part] * n) if isinstance(part, Tensor) else part * n)
 
-        def several(part: Any) -> Any:
-            if isinstance(part, OfTensors):
-                return part.repeated(times)
-            return torch.cat([part] * times) if isinstance(part, Tensor) else part * times
-
-        rows = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: several(v) for k, v in rows.items() if isinstance(v, Tensor | OfTensors | tuple)})
+    def _made(self: T, change: Callable[[Any], Any]) -> T:
+        own = ((f.name, getattr(self, f.name)) for f in fields(self))
+        kept = ((k, v) for k, v in own if isinstance(v, Tensor | tuple | OfTensors))
+        return replace(self, **{k: v._made(change) if isinstance(v, OfTensors) else change(v) for k, v in kept})
 
     def __getstate__(self) -> dict[str, Any]:
         given = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -65,9 +65,8 @@ def look(maps: Float[Tensor, "layer head query key"], text: EncodedText, length:
 
     One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
     """
-    n = len(text.tokens)
     member = one_hot(cells(text, length).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
-    return {"features": maps.flatten(-2) @ member / n, "even": member.mean(0), "tokens": n}
+    return {"features": maps.flatten(-2) @ member / (n := len(text.tokens)), "even": member.mean(0), "tokens": n}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +95,12 @@ class DistanceFeatures:
         Args:
             documents: for each text the number of its document, the unit of the bootstrap, or the texts themselves, which know it.
         """
-        names = ("features", "even", "tokens")
-        features, even, tokens = (np.stack([text[name] for text in looked]) for name in names)
+        features, even, tokens = (np.stack([text[n] for text in looked]) for n in ("features", "even", "tokens"))
         mean = stats.mean(features, by=documents, seed=seed)
-        replicates = mean.replicates[:REPLICATES]
-        replicates = replicates[np.isfinite(replicates).all((1, 2, 3))]  # with few documents one may hold none
-        every = Estimate.of(mean.value, replicates, mean.units)
-        return cls(features, every, even.mean(0, dtype=np.float64), float(tokens.mean()))
+        draws = mean.replicates[:REPLICATES]
+        draws = draws[np.isfinite(draws).all((1, 2, 3))]  # with few documents one may hold none
+        mean = Estimate.of(mean.value, draws, mean.units)
+        return cls(features, mean, even.mean(0, dtype=np.float64), float(tokens.mean()))
 
     @property
     def points(self) -> Float[np.ndarray, "point feature"]:
@@ -177,8 +175,7 @@ def _best_start(heads: np.ndarray, chosen: np.ndarray, asked: np.ndarray) -> tup
     while moving.any():
         member = np.eye(means.shape[1])[_to_means(heads, means[moving]).argmin(-1)]
         new = member.swapaxes(1, 2) @ heads / member.sum(1).clip(1)[..., None]
-        far = ((new - means[moving]) ** 2).sum((1, 2)) > enough
-        means[moving], moving[moving] = new, far
+        means[moving], moving[moving] = new, ((new - means[moving]) ** 2).sum((1, 2)) > enough
     squares = _to_means(heads, means)
     spread = squares.min(-1).sum(-1) + (heads**2).sum()
     best = (spread <= spread.min() * (1 + 1e-9)).argmax()
