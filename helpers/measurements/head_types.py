@@ -35,10 +35,8 @@ TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
 #: Of the bootstrap over documents: heads are clustered anew in each.
 REPLICATES = 200
 
+#: The numbers of one head.
 Features = Float[np.ndarray, "feature"]
-Grid = Float[np.ndarray, "layer head feature"]
-#: The numbers of one head, of all heads by layer; and the group of each head in a row.
-Labels = Int[np.ndarray, "point"]
 
 
 def cells(text: EncodedText, length: int | None = None) -> Int[Tensor, "query key"]:
@@ -135,8 +133,7 @@ def measure(
 
 def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "*heads 3"]:
     """The 21 numbers as three that sum to 1: near (self and window 1), far (windows 2 to 16), the special kinds."""
-    near, far, special = np.split(features, (2, SPECIAL), axis=-1)
-    return np.stack([near.sum(-1), far.sum(-1), special.sum(-1)], axis=-1)
+    return np.stack([part.sum(-1) for part in np.split(features, (2, SPECIAL), axis=-1)], axis=-1)
 
 
 # Groups
@@ -246,13 +243,13 @@ class Types:
         return np.array([(self.names == name).mean() for name in TYPES])
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> Int[np.ndarray, "point"]:
         """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
         return np.array([TYPES.index(name) for name in self.names.ravel()])
 
 
-def types(features: Grid, even: Features, *, seed: int = 0, starts: int = 100) -> Types:
-    """K-means with four groups, the best of so many random starts; each group stands for a type of its own."""
+def types(features: np.ndarray, even: Features, *, seed: int = 0, starts: int = 100) -> Types:
+    """K-means of [layer, head, feature] with four groups, the best of so many random starts; each stands for a type of its own."""
     [labels], [means] = cluster(points(features)[None], starts=starts, seed=seed)
     apart = distances(means, even)
     named, nearest = linear_sum_assignment(apart)[1], apart.argmin(-1)  # one each, with the smallest sum
@@ -280,11 +277,9 @@ def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate)
     run.number("type_share", dict(zip(TYPES, shares, strict=True)), n=n)
     record_fits(run, named, n=n)
     if named.fits["vertical"] and np.isin(["dense", "dense_vertical"], named.names).all():
-        ordered = ("dense", "dense_vertical", "vertical")
-        depths = {name: np.nonzero(named.names == name)[0].mean() + 1 for name in ordered}
-        in_order = np.mean([first < second for first, second in combinations(depths.values(), 2)])
+        depths = {name: np.nonzero(named.names == name)[0].mean() + 1 for name in TYPES if name != "diagonal"}
         label = ", ".join(f"{name.replace('_', ' & ')} {depth:.1f}" for name, depth in depths.items())
-        run.number("order_of_depth", in_order, label=label)
+        run.number("order_of_depth", np.mean([a < b for a, b in combinations(depths.values(), 2)]), label=label)
 
 
 def record_fits(run: Run, named: Types, **columns: Any) -> None:
