@@ -127,7 +127,7 @@ def slow_edit(name, row, special, order):
     left = min(total, 1 - total) / 2
     if "deleted" in name:
         row[others if name.startswith("others") else special] = 0
-    elif name.startswith("part of special"):
+    elif name.startswith("some off special tokens"):
         row[special] *= 1 - left / total
     elif name.startswith("as much"):
         for j in (j for j in order if j in others):
@@ -152,7 +152,7 @@ def test_edits_are_what_loops_do(page, seed):
 
 
 def test_changes_are_what_loops_count(page, small_encoder):
-    encoder, names = small_encoder("bert"), ("others louder", "part of special", "as much of others")
+    encoder, names = small_encoder("bert"), ("others louder", "some off special tokens", "as much off others")
     outputs = page.output_matrices(encoder)
     edits = partial(page.change, outputs=outputs, names=names)
     [kept], [change] = (attention.measure(encoder, TEXTS[:1], f, values=True) for f in (page.keep, edits))
