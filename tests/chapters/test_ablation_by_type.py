@@ -120,10 +120,8 @@ def test_shuffles_and_splits_keep_what_they_should(page, seed):
     assert ((replaced & free).sum(1) == wanted).all() and (replaced.sum(1) == others.sum(1) + wanted).all()
     left = group & ~page.leave_on(core, group, np.random.default_rng(seed))
     assert left.sum() == min(core.sum(), others[:-1].sum()) and others[left].all() and not left[-1].any()
-    sortings = {"before": SimpleNamespace(names=NAMES), "after": SimpleNamespace(names=NAMES.T)}
-    page.shuffled_plan.__globals__.update(sortings, seed=0)
     for key, types in (("4", NAMES), ("16 tuned", NAMES.T)):
-        kind, heads = page.shuffled_plan(key, seed)
+        kind, heads = page.shuffled_plan(key, types, seed, 0)
         rng = np.random.default_rng([0, seed])
         edit, *on = page.ROWS[int(key.split()[0])]
         assert kind == edit and (heads == np.isin([rng.permutation(layer) for layer in types], on)).all()

@@ -141,8 +141,9 @@ def test_a_prediction_is_fitted_on_content_words_that_are_not_key_and_so_are_loo
             np.testing.assert_allclose(usual[:, layer, head], [line @ [1, *of_word] for of_word in x])
     for rule, (key, content) in zip(known, marks, strict=True):
         classes = rng.choice(["NOUN", "VERB"], len(key))
-        for n in np.flatnonzero(page.look_alikes(rule, classes, key, content, rng)):
-            assert content[n] and not key[n] and classes[n] in classes[key & content]
+        alike = page.look_alikes(rule, classes, key, content)
+        assert (alike[~(key & content)] == -1).all() and len(used := alike[alike >= 0]) == len(set(used))
+        assert (content & ~key)[used].all() and (classes[used] == classes[alike >= 0]).all()
 
 
 def test_average_precision_is_a_mean_over_key_words(page):
