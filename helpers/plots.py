@@ -98,18 +98,6 @@ def titled(
     return figure, axes
 
 
-def outer_labels(axes: NDArray, xlabel: str, ylabel: str) -> None:
-    """Label the left panels and, of each column, the lowest that is in use, and no others."""
-    for ax in axes.flat:
-        ax.set(xlabel="", ylabel="")
-    for ax in axes[:, 0]:
-        ax.set_ylabel(ylabel)
-    for column in axes.T:
-        lowest = [ax for ax in column if ax.axison][-1]
-        lowest.set_xlabel(xlabel)
-        lowest.tick_params(labelbottom=True)
-
-
 def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> None:
     """Layers on x, from 1."""
     ax.set(xlabel="layer", xticks=range(1, layers + 1, every), **settings)
@@ -172,19 +160,6 @@ def intervals(
     ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
 
 
-def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
-    """A line with its interval as a band."""
-    ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
-    ax.plot(x, estimate.value, color=colour, **line)
-
-
-def references(ax: Axes, lines: Mapping[str, float], **style: object) -> None:
-    """Horizontal lines with names, which differ in their dashes."""
-    for number, (name, value) in enumerate(lines.items()):
-        look = {"color": COLOURS["self"], "linestyle": ("--", ":", "-.")[number % 3], "label": name}
-        ax.axhline(value, **look | style)
-
-
 def scatter_groups(
     ax: Axes, x: ArrayLike, y: ArrayLike, groups: ArrayLike, called: Labels = LABELS, **look: object
 ) -> None:
@@ -199,11 +174,6 @@ def scatter_groups(
         if here.any():
             style = {"color": COLOURS.get(name, REST), "marker": MARKERS.get(name, "o")} | look
             ax.scatter(x[here], y[here], label=called.get(name, "none of these"), **style)
-
-
-def coloured(names: Iterable[str]) -> Parts:
-    """Parts for :func:`share_bars` by their names in :data:`STYLES`."""
-    return {LABELS[name]: {"color": COLOURS[name]} for name in names}
 
 
 def heads_by_layer(
@@ -421,19 +391,13 @@ def heatmap(
     token_axes(ax, tokens)
     ax.set(**{"ylabel": "attending token"} | labels)
     if numbers:
-        number_cells(ax, np.where(matrix >= 0.05, matrix, np.nan), "{:.2f}", fontsize=7)
+        for row, column in np.argwhere(matrix >= 0.05):
+            weight = matrix[row, column]
+            ink = ink_on(image.to_rgba(weight))
+            ax.text(column, row, f"{weight:.2f}", color=ink, fontsize=7, **CENTRED)
     else:
         ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
     return ax.figure
-
-
-def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> None:
-    """Write a number into each cell of the image that was drawn last, unless it is NaN."""
-    image = ax.images[-1]
-    for (row, column), value in np.ndenumerate(numbers):
-        if np.isfinite(value):
-            colour = ink_on(image.to_rgba(image.get_array())[row, column])
-            ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
 
 
 def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]]], *, least: float = 0.02) -> Figure:

@@ -28,7 +28,7 @@ def estimate(*shape):
 
 def by_layer():
     plots.heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y")
-    plots.references(plt.gca(), {"chance": 0.1})
+    plt.axhline(0.1, label="chance")
     plt.legend()
 
 
