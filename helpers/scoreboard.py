@@ -17,6 +17,7 @@ import pandas as pd
 import yaml
 
 from helpers import places, results
+from helpers.stats import Estimate
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 LEVEL = "level"
@@ -508,6 +509,35 @@ def quoted(board: pd.DataFrame) -> list[tuple[str, int]]:
     """The findings that one would tell a colleague, by verdict: notebook and number of each."""
     order = verdicts(board).map(VERDICTS.index).sort_values(kind="stable").index
     return [key for key in order if findings().row[key].tell]
+
+
+def beliefs() -> dict[str, tuple[list[str], dict[str, dict[str, Estimate | float]]]]:
+    """The findings of ``data/beliefs.yml``, as :func:`helpers.plots.dot_panels` draws them: numbers on real texts, in the unit shown.
+
+    Raises:
+        ResultError: when a finding is not true of ``minilm`` any more.
+    """
+    panels = {}
+    for finding in results.from_yaml("beliefs")["findings"]:
+        runs = results.runs(finding["chapter"], profile="full", own=False)
+        scale, series = (
+            UNITS.get(finding["unit"], (1,))[0],
+            {name: {} for name in ("the model", "@random", "@shuffled", "a rule")},
+        )
+        for model, run in runs.items():
+            numbers, rule = numbers_of(run.table), finding.get("rule", {})
+            for name, network in {"the model": "", "@random": "@random", "@shuffled": "@shuffled"}.items():
+                if (network, finding["ours"]) in numbers:
+                    number = numbers[network, finding["ours"]] * scale
+                    series[name][model] = Estimate.from_record(vars(number))
+            if rule and all(("", part) in numbers for part in rule):
+                series["a rule"][model] = sum(sign * scale * numbers["", part].value for part, sign in rule.items())
+        sign, bound = finding["true if"]
+        if (series["the model"]["minilm"].value > bound) != (sign == ">"):
+            raise results.ResultError(f"not true any more: {finding['finding']}")
+        title = f"{finding['finding']} ({results.notebooks()[finding['chapter']][:2]}; {finding['unit']})"
+        panels[title] = ([*runs], {name: values for name, values in series.items() if values})
+    return panels
 
 
 def told(board: pd.DataFrame) -> dict[str, results.Table]:

@@ -195,6 +195,15 @@ def bounds() -> Figure:
     return figure
 
 
+def beliefs() -> Figure:
+    """The numbers of each finding that the closing page believes, beside those of controls and of a simple rule."""
+    figure = plots.dot_panels(scoreboard.beliefs(), (4.8, 9.6), limits=None, apart=0.2)
+    for ax in figure.axes:
+        ax.set_title(ax.get_xlabel(), fontsize=9, loc="left", weight="normal")
+        ax.set_xlabel("")
+    return figure
+
+
 def chapters() -> Figure:
     """Which chapter builds on which: a row for each depth, a line from each chapter that no other one leads to."""
     depth, behind, spots, filled = {}, {}, {}, Counter()
@@ -226,7 +235,7 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
 
 
 FUNCTIONS = (bounds, catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tree, verdicts)
-DRAWINGS = {function.__name__: function for function in FUNCTIONS} | {"stanford-tree": stanford_tree}
+DRAWINGS = {function.__name__: function for function in (*FUNCTIONS, beliefs)} | {"stanford-tree": stanford_tree}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 
 
