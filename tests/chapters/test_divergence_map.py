@@ -126,7 +126,7 @@ def test_maps_of_the_page_and_of_the_library(page):
     distances, moved = squareform(pdist(points)), points + np.random.default_rng(1).normal(size=points.shape)
     shown = [(np.linalg.norm(moved[i] - moved[j]), distances[i, j]) for i, j in combinations(range(12), 2)]
     slow = np.sqrt(sum((a - b) ** 2 for a, b in shown) / sum(a**2 for a, _ in shown))
-    assert divergence.stress(distances, moved) == pytest.approx(slow)
+    assert divergence.stress(distances, moved) == pytest.approx(page.stress(distances, moved)) == pytest.approx(slow)
     matrix = divergence.divergences(softmax_maps(15, 30, 30)) / 30
     start = np.random.default_rng(2).normal(size=(15, 2))
     start -= start.mean(0)
@@ -179,10 +179,11 @@ def test_behaviours_lie_in_blocks_of_layers(page, name):
     layer = np.indices(patterns["cls"].shape)[0].ravel() + 1
     layers = {kind: set(layer[kinds == kind].tolist()) for kind in np.unique(kinds)}
     assert layers["broad"] == {1} and layers["cls"] == {2, 3, 4, 5}
-    kept = np.isin(kinds, [kind for kind in layers if kind and (kinds == kind).sum() > 1])
-    blocks = np.digitize(layer[kept], (2, 6, 12) if name == "mpnet" else (2,))
-    by_behaviour = recorded(name).number("closeness", of="shared behaviour").value
-    assert page.ratio(matrix[np.ix_(kept, kept)], blocks) == pytest.approx(by_behaviour, abs=1e-3)
+    kept, by_behaviour = page.shared(kinds) >= 0, recorded(name).number("closeness", of="shared behaviour").value
+    blocks = np.digitize(layer, (2, 6, 12) if name == "mpnet" else (2,))
+    assert page.ratio(*page.among(kept, matrix, blocks)) == pytest.approx(by_behaviour, abs=1e-3)
+    others = page.ratio(*page.among(~kept, matrix, blocks if name == "mpnet" else layer))
+    assert f"{others:.3f}" == {"book": "0.687", "full": "0.678", "mpnet": "0.746"}[name], "the others gather as well"
 
 
 def test_a_layers_terms_for_distance_go_to_other_heads(page, small_encoder):
