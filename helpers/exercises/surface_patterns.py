@@ -25,7 +25,7 @@ def _pairs(chosen: np.ndarray, start: int = 1) -> set:
 
 
 @exercise([tuple(np.random.default_rng(0).random((2, 3, 3, 4)) / 3)])
-def sinks(even, odd):
+def past_words(even, odd):
     """Heads that give more than half of their attention to three kinds of token, in both halves of the articles."""
     chosen, confirmed = (half.sum(0) > 0.5 for half in (even, odd))
     right = _pairs(chosen & confirmed)
@@ -39,4 +39,4 @@ def sinks(even, odd):
     }
 
 
-check, hint, progress = desk("surface_patterns", breadth, sinks)
+check, hint, progress = desk("surface_patterns", breadth, past_words)

@@ -47,7 +47,7 @@ def test_every_mistake_is_told_so(name, mistake):
 RIGHT = [
     *((name, right(name)) for name in EXERCISES),
     ("classical_scaling", divergence.classical),
-    ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
+    ("past_words", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
     ("offset_parser", lambda *parts: tuple(right("offset_parser")(*parts))),
     ("paired_gap", lambda values, other: list(np.percentile(values - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(right("cut_head")(*case))),
@@ -75,7 +75,7 @@ WRONG = [
     ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),
     ("causal_attention", lambda w: 1 / 0, "ZeroDivisionError"),
     ("causal_attention", lambda w: "weights", "shape"),
-    ("sinks", lambda even, odd: [(1, 1)], "it lists {(1, 1)}"),
+    ("past_words", lambda even, odd: [(1, 1)], "it lists {(1, 1)}"),
     ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
 ]

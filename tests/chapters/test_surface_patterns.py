@@ -65,7 +65,7 @@ def test_every_statistic_against_loops(minilm, page, texts, seed):
     text = encoded(minilm, texts)
     maps = random_maps(len(text.tokens), seed)
     even = torch.full((2, len(text.tokens), len(text.tokens)), 1 / len(text.tokens))
-    statistics, means = surface.look(maps, text), page.look(torch.cat([maps, even[None]]), text)
+    statistics, means = surface.look(maps, text), page.describe(torch.cat([maps, even[None]]), text)
     assert means.keys() < statistics.keys() == surface.STATISTICS.keys()
     for place in np.ndindex(3, 2):  # below the layers stands one of even heads
         values = slow([*maps, even][place[0]][place[1]], text)
