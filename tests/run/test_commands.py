@@ -127,8 +127,7 @@ def test_a_command_of_bring_your_own_does_what_the_page_says(command, tmp_path, 
     done = run(*shlex.split(command)[3:])
     assert done.exit_code == 0, done.output
     for file in (tmp_path / "_build").rglob("*.ipynb"):
-        # so small a treebank has no cases for one of the drawings
-        assert_whole(file, without=["fig-dep-landing"])
+        assert_whole(file)
     if " run " in command:
         assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["smoke"]
 
