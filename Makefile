@@ -24,7 +24,7 @@ help: ## Show what can be made
 
 # Chapters that take long, first; those that are older than what they are made of are executed
 BOOK    := _build/book
-ORDERED := 08 06 11 12 10 13 14 03 04 02 05 07 09 01
+ORDERED := 10 11 06 12 13 08 04 03 14 02 07 09 05 01
 chapters: $(READY)
 	@BOOK_RESULTS="$(CURDIR)/$(BOOK)/results" OMP_NUM_THREADS=1 $(HELPERS) run $(ORDERED) --to $(BOOK)/notebooks --at-a-time $(JOBS)
 
