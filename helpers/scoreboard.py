@@ -520,12 +520,10 @@ def beliefs() -> dict[str, tuple[list[str], dict[str, dict[str, Estimate | float
     panels = {}
     for finding in results.from_yaml("beliefs")["findings"]:
         runs = results.runs(finding["chapter"], profile="full", own=False)
-        scale, series = (
-            UNITS.get(finding["unit"], (1,))[0],
-            {name: {} for name in ("the model", "@random", "@shuffled", "a rule")},
-        )
+        series: dict = {name: {} for name in ("the model", "@random", "@shuffled", "a rule")}
+        scale, rule = UNITS.get(finding["unit"], (1,))[0], finding.get("rule", {})
         for model, run in runs.items():
-            numbers, rule = numbers_of(run.table), finding.get("rule", {})
+            numbers = numbers_of(run.table)
             for name, network in {"the model": "", "@random": "@random", "@shuffled": "@shuffled"}.items():
                 if (network, finding["ours"]) in numbers:
                     number = numbers[network, finding["ours"]] * scale

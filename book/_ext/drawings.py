@@ -234,8 +234,9 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
     return f'<div class="pst-scrollable-table-container">{html}</div>'
 
 
-FUNCTIONS = (bounds, catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tree, verdicts)
-DRAWINGS = {function.__name__: function for function in (*FUNCTIONS, beliefs)} | {"stanford-tree": stanford_tree}
+FIGURES = (beliefs, bounds, chapters, coverage, tree, verdicts)
+PAGES = (catalogue, chains, heads, keyphrases, questions, relations)  # as HTML
+DRAWINGS = {function.__name__: function for function in FIGURES + PAGES} | {"stanford-tree": stanford_tree}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 
 

@@ -64,7 +64,8 @@ def look(maps: Float[Tensor, "layer head query key"], text: EncodedText, length:
     One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
     """
     member = one_hot(cells(text, length).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
-    return {"features": maps.flatten(-2) @ member / (n := len(text.tokens)), "even": member.mean(0), "tokens": n}
+    n = len(text.tokens)
+    return {"features": maps.flatten(-2) @ member / n, "even": member.mean(0), "tokens": n}
 
 
 @dataclass(frozen=True, eq=False)

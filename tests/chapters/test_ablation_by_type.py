@@ -110,6 +110,9 @@ def test_shuffles_and_splits_keep_what_they_should(page, seed):
     shuffled = page.shuffle_heads(NAMES, np.random.default_rng(seed))
     assert (np.sort(shuffled, axis=1) == np.sort(NAMES, axis=1)).all() and (shuffled[1] == "dense").all()
     whole = NAMES == "dense"
+    assert np.array_equal(page.shuffle_heads(whole, np.random.default_rng(seed)), shuffled == "dense"), (
+        "the old draws"
+    )
     part, rest = page.split(whole, 3, np.random.default_rng(seed))
     assert part.sum() == 3 and not (part & rest).any() and ((part | rest) == whole).all()
     core, group = part, whole | (NAMES == "vertical")
