@@ -81,7 +81,7 @@ def rule_in_loops(mention, earlier, name):
     }
     orders = {"nearest mention": ["any"], "head match": ["word"], "head match, else nearest": ["word", "any"]}
     orders["four-sieve rules"] = ["text", "word", "agree", "any"]
-    return next((max(m.head for m in sieves[sieve]) for sieve in orders[name] if sieves[sieve]), None)
+    return next((max(m.head for m in sieves[sieve]) for sieve in orders[name] if sieves[sieve]), -1)
 
 
 def test_scores_are_what_loops_count(page, passages):
@@ -91,7 +91,6 @@ def test_scores_are_what_loops_count(page, passages):
     right = {}
     for answers, passage in zip(chosen, passages, strict=True):
         own, of_kind = page.right(answers, passage), page.right(answers, passage, PRONOUN)
-        by_rule = {name: page.rule_choices(passage, tests) for name, tests in RULES.items()}
         for number, mention in enumerate(passage.mentions):
             earlier = [m for m in passage.mentions if m.head < mention.head]
             heads = {m.head for m in earlier if m.chain == mention.chain}
@@ -103,8 +102,8 @@ def test_scores_are_what_loops_count(page, passages):
             groups = ["all", mention.kind, "repeated" if again else "new word"]
             groups += ["new name"] if not again and mention.kind != PRONOUN else []
             systems = {name: rule_in_loops(mention, earlier, name) in heads for name in RULES}
-            for name, choices in by_rule.items():
-                assert choices[number] == (-1 if (w := rule_in_loops(mention, earlier, name)) is None else w)
+            for name, tests in RULES.items():
+                assert page.rule_choices(passage, tests)[number] == rule_in_loops(mention, earlier, name)
             systems["random mention"] = len(heads) / len({m.head for m in earlier})
             for head in np.ndindex(2, 3):
                 systems[head] = int(answers[(*head, number)]) in heads
@@ -149,7 +148,10 @@ def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
             for near in page.nearer(passage, m, first):
                 text, at, gone = page.case_of(passage, m, first, near)
                 assert first.end <= near.start < near.end <= m.start and near.chain != m.chain
-                assert text[at] == passage.words[m.head] and gone == range(near.start - first.start, near.end - first.start)
+                assert (text[at], *(text[n] for n in gone)) == (
+                    passage.words[m.head],
+                    *passage.words[near.start : near.end],
+                )
                 counts[2] += 1
     assert min(counts) > 5
 
