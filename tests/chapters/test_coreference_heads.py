@@ -144,15 +144,11 @@ def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
                 expected += [(m, first) for first in (others if other else same)[-1:] if first.end <= m.head]
             assert list(page.cuts(passage, candidates)) == expected
             counts[other] += len(expected)
-        for m, first in page.cuts(passage):
-            for near in page.nearer(passage, m, first):
-                text, at, gone = page.case_of(passage, m, first, near)
-                assert first.end <= near.start < near.end <= m.start and near.chain != m.chain
-                assert (text[at], *(text[n] for n in gone)) == (
-                    passage.words[m.head],
-                    *passage.words[near.start : near.end],
-                )
-                counts[2] += 1
+        for m, first, near in ((*pair, n) for pair in page.cuts(passage) for n in page.nearer(passage, *pair)):
+            text, at, gone = page.case_of(passage, m, first, near)
+            assert first.end <= near.start < near.end <= m.start and near.chain != m.chain
+            assert [text[n] for n in (at, *gone)] == [passage.words[m.head], *passage.words[near.start : near.end]]
+            counts[2] += 1
     assert min(counts) > 5
 
 
