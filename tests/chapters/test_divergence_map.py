@@ -191,9 +191,10 @@ def test_behaviours_lie_in_blocks_of_layers(page, name):
     table = [page.ratio(matrix, layer, chosen) for chosen in (layer > 0, inner, ~inner, cls, inner & ~kept)]
     rows = {"book": [0.790, 0.964, 0.763, 0.895, 1.007], "full": [0.782, 0.960, 0.777, 0.896, 0.993]}
     assert np.round(table, 3).tolist() == rows.get(name, [0.721, 0.727, 0.775, 1.027, 0.791])
-    mixes = [[page.swap(layer, (layer - n) // 2, np.random.default_rng(k)) for k in range(99)] for n in (0, 1)]
-    near, across = (np.mean([page.ratio(matrix, labels) for labels in mixed]) - table[0] for mixed in mixes)
-    assert abs(near) < 0.01 < 0.04 < across, "neighbours are as much alike as one layer, but not across a border"
+    rise = {at: page.swapped(matrix, layer, at) - table[0] for at in combinations(np.unique(layer), 2)}
+    near, borders = [rise.pop((n, n + 1)) for n in range(1, layer.max())], [4, 10] if name == "mpnet" else [0, 4]
+    least = np.take(near, borders).min() / np.mean([*rise.values()])  # over swaps of layers that are no neighbours
+    assert max(abs(np.delete(near, borders))) < 0.0105 and least > (0.5 if name == "mpnet" else 1), "only in a block"
 
 
 def test_a_layers_terms_for_distance_go_to_other_heads(page, small_encoder):
