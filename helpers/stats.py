@@ -267,15 +267,3 @@ def percent(estimate: Estimate, spec: str = ".0f") -> str:
     value, low, high = (100 * end for end in (estimate.value, estimate.low, estimate.high))
     ends = spec.lstrip("+")
     return f"{value:{spec}} " + ("(no interval)" if np.isnan(low) else f"[{low:{ends}}, {high:{ends}}]")
-
-
-def max_t(differences: Any, *, permutations: int = 999, seed: int = 0) -> Float[np.ndarray, "candidate"]:
-    """For each candidate the chance of such a sum of differences [candidate, row] if their signs were random, corrected for having tried all.
-
-    In each permutation every row (a document, a sentence) changes the sign of its difference or not, the same way for all candidates, and
-    the *largest* sum over all candidates is kept. A candidate's p is the share of those that reach its own sum (Westfall & Young's max-T).
-    """
-    observed = np.asarray(differences, np.float32)
-    signs = np.random.default_rng(seed).choice(np.float32([-1, 1]), (permutations, observed.shape[1]))
-    largest = (signs @ observed.T).max(-1)
-    return (1 + (largest[:, None] >= observed.sum(-1)).sum(0)) / (1 + permutations)

@@ -81,6 +81,7 @@ def points(
 
     Raises:
         KeyError: for a label without a colour.
+        ValueError: for a map whose rows are not the tokens.
     """
     spans = [1.08 * np.ptp(values) or 1.0 for values in (x, y)]  # with a little room
     if equal:
@@ -97,7 +98,8 @@ def points(
     plain = _figure("plot", data, across, down)
     if maps is None:
         return plain
-    data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": as_bytes(maps)}
+    each = [token for token, _ in zip(tokens, maps[0], strict=True)]
+    data |= {"size": len(each), "tokens": each, "maps": as_bytes(maps)}
     figure = _figure("plot", data, across, down)
     return plain if figure.alt == TOO_LARGE else figure
 

@@ -46,13 +46,6 @@ class Hits:
         """Accuracy of one candidate with an interval over documents; two of the same items can be subtracted."""
         return stats.mean(self.right[candidate], self.documents, seed=seed)
 
-    def p_values(self, baseline: Shaped[np.ndarray, "item"], *, seed: int = 0) -> Float[np.ndarray, "*candidate"]:
-        """How often the best of so many would be so far ahead of a baseline by chance (:func:`helpers.stats.max_t`, signs by document)."""
-        _, place = np.unique(self.documents, return_inverse=True)
-        ahead = self.right.reshape(-1, len(self)).astype(np.float32) - np.asarray(baseline, np.float32)
-        by_document = ahead @ np.eye(place.max() + 1, dtype=np.float32)[place]
-        return stats.max_t(by_document, seed=seed).reshape(self.right.shape[:-1])
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -128,14 +128,12 @@ class Row:
         choice: of a head and a direction, or of a rule.
         offset: of a distance, by its place in :data:`OFFSETS`.
         gain: how much more often the first is right on the test part, paired over documents.
-        p: how often so large a gain over all heads would come by chance (:meth:`helpers.measurements.choosing.Hits.p_values`).
     """
 
     count: int
     choice: Choice
     offset: Choice
     gain: Estimate
-    p: float
 
     @property
     def head(self) -> Head:
@@ -158,8 +156,7 @@ def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, 
         hits, offsets = test.hits[here], test.offsets[here]
         choice = choose(dev.hits[there], hits, seed=seed)
         offset = choose(dev.offsets[there], offsets, seed=seed)
-        p = hits.p_values(offsets.right[offset.candidate], seed=seed)[choice.candidate]
-        rows[relation] = Row(len(hits), choice, offset, choice.held_out - offset.held_out, float(p))
+        rows[relation] = Row(len(hits), choice, offset, choice.held_out - offset.held_out)
     return rows
 
 
@@ -188,8 +185,6 @@ def record(
             common |= {"against": "best fixed offset"}
             best = {"head": row.head, "label": row.direction}
             run.number(f"lead_for_relation{ending}", row.gain, **common, **best)
-            if not (network or stanford):
-                run.number("lead_by_chance", row.p, **common | {"against": ""}, **best)
             common |= {"control": row.offset.held_out.value}
             run.number(f"best_for_relation{ending}", row.choice.held_out, **common, **best)
             finds, found_by = np.moveaxis(here.accuracy(relation), -1, 0)

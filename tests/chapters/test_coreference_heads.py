@@ -81,7 +81,7 @@ def rule_in_loops(mention, earlier, name):
     }
     orders = {"nearest mention": ["any"], "head match": ["word"], "head match, else nearest": ["word", "any"]}
     orders["four-sieve rules"] = ["text", "word", "agree", "any"]
-    return next((max(m.head for m in sieves[sieve]) for sieve in orders[name] if sieves[sieve]), None)
+    return next((max(m.head for m in sieves[sieve]) for sieve in orders[name] if sieves[sieve]), -1)
 
 
 def test_scores_are_what_loops_count(page, passages):
@@ -90,21 +90,20 @@ def test_scores_are_what_loops_count(page, passages):
     scores = coreference.score(chosen, passages)
     right = {}
     for answers, passage in zip(chosen, passages, strict=True):
-        own, nearest = page.right(answers, passage), page.rule_choices(passage, RULES["nearest mention"])
+        own, of_kind = page.right(answers, passage), page.right(answers, passage, PRONOUN)
         for number, mention in enumerate(passage.mentions):
             earlier = [m for m in passage.mentions if m.head < mention.head]
             heads = {m.head for m in earlier if m.chain == mention.chain}
             assert np.isnan(own[..., number]).all() == (not heads)
             if not heads:
                 continue
-            assert nearest[number] == max(m.head for m in earlier)
+            assert np.isnan(of_kind[..., number]).all() == (mention.kind != PRONOUN)
             again = mention.word in {m.word for m in earlier if m.chain == mention.chain}
             groups = ["all", mention.kind, "repeated" if again else "new word"]
             groups += ["new name"] if not again and mention.kind != PRONOUN else []
             systems = {name: rule_in_loops(mention, earlier, name) in heads for name in RULES}
             for name, tests in RULES.items():
-                by_rule = page.by_rules(mention, earlier, tests)
-                assert (by_rule and by_rule.head) == rule_in_loops(mention, earlier, name)
+                assert page.rule_choices(passage, tests)[number] == rule_in_loops(mention, earlier, name)
             systems["random mention"] = len(heads) / len({m.head for m in earlier})
             for head in np.ndindex(2, 3):
                 systems[head] = int(answers[(*head, number)]) in heads
@@ -145,36 +144,36 @@ def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
                 expected += [(m, first) for first in (others if other else same)[-1:] if first.end <= m.head]
             assert list(page.cuts(passage, candidates)) == expected
             counts[other] += len(expected)
-        for m, first, near in page.nearer(passage):
-            new, at = page.without(passage, m, near)
-            assert first.end <= near.start < near.end <= m.start and new.words[at.head :] == passage.words[m.head :]
+        for m, first, near in ((*pair, n) for pair in page.cuts(passage) for n in page.nearer(passage, *pair)):
+            text, at, gone = page.case_of(passage, m, first, near)
+            assert first.end <= near.start < near.end <= m.start and near.chain != m.chain
+            assert [text[n] for n in (at, *gone)] == [passage.words[m.head], *passage.words[near.start : near.end]]
             counts[2] += 1
     assert min(counts) > 5
 
 
-def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents):
+def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents, monkeypatch):
     encoder = small_encoder("bert")
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
-    words = [[m.head for m in p.mentions] for p in texts]
-    to_cls = attention.measure(encoder, texts, lambda m, t: page.to_cls(m, t, words))
-    to_others = attention.measure(encoder, texts, lambda m, t: page.to_words(m, t, words, [{2, 3}] * 99))
-    for passage, places, *both in zip(texts, words, to_cls, to_others, strict=True):
+    words = [max(m.head for m in p.mentions) for p in texts]
+    given = attention.measure(encoder, texts, lambda m, t: page.given(m, t, words, [{2, 3}] * 99))
+    for passage, word, shares in zip(texts, words, given, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
-        for shares, keys in zip(both, ([0], [n for n, place in enumerate(unit) if place in (3, 4)]), strict=True):
-            for number, word in enumerate(places):
-                rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
-                np.testing.assert_allclose(shares[..., number], np.mean(rows, 0), atol=1e-6)
+        for share, keys in zip(shares, ([0], [n for n, place in enumerate(unit) if place in (3, 4)]), strict=True):
+            rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
+            np.testing.assert_allclose(share, np.mean(rows, 0), atol=1e-6)
     case = p, m, first = max(((p, *pair) for p in texts for pair in page.cuts(p)), key=lambda c: len(page.left(*c)))
     whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
-    [short] = attention.measure(encoder, [cut], lambda maps, t: page.to_cls(maps, t, [[m.head - first.end]]))
-    how = [[m.head - first.start]], [range(len(whole) - len(cut))]
-    [held] = attention.measure(encoder, [whole], lambda maps, t: page.to_words(maps, t, *how))
-    np.testing.assert_allclose(page.given_to_cls(encoder, [case], "end")[0], short[..., 0], atol=1e-6)
-    np.testing.assert_allclose(page.given_to_cut(encoder, [case], [first])[0], held[..., 0], atol=1e-6)
+    monkeypatch.setitem(page.cuts.__globals__, "encoder", encoder)
+    before, held, after = page.before_and_after([page.case_of(*case)])
+    how = [m.head - first.start], [range(len(whole) - len(cut))]
+    [long] = attention.measure(encoder, [whole], lambda maps, t: page.given(maps, t, *how))
+    [short] = attention.measure(encoder, [cut], lambda w, t: page.given(w, t, [m.head - first.end], [[]]))
+    np.testing.assert_allclose(np.concatenate([before, held, after]), [*long, short[0]], atol=1e-6)
     [row] = attention.measure(encoder, [cut], lambda maps, t: maps[:, :, m.head - first.end], units="words")
     most = np.max([row[..., w - first.end] for w in {o.head for o in p.mentions} - {m.head} if w >= first.end], 0)
-    np.testing.assert_allclose(page.given_to_strongest(encoder, [case], "end")[0], most, atol=1e-6)
+    np.testing.assert_allclose(page.to_strongest([case], "end")[0], most, atol=1e-6)
     exps = np.arange(1.0, 7) / 21  # of scores, after a softmax
     np.testing.assert_allclose(page.rescaled(exps[2:], exps[:2].sum()), exps[2:] / exps[2:].sum())
 

@@ -144,11 +144,12 @@ def test_a_prediction_is_fitted_on_content_words_that_are_not_key_and_so_are_loo
         alike = page.look_alikes(rule, classes, key, content)
         assert (alike[~(key & content)] == -1).all() and len(used := alike[alike >= 0]) == len(set(used))
         assert (content & ~key)[used].all() and (classes[used] == classes[alike >= 0]).all()
+        twins = np.array([rule[word] - rule[a] for word, a in enumerate(alike) if a >= 0] or [[np.nan] * 2])
+        np.testing.assert_allclose(page.leads(rule[:, None, :, None], alike, key, content)[2, 0], twins.mean(0))
 
 
 def test_average_precision_is_a_mean_over_key_words(page):
-    rng = np.random.default_rng(1)
-    scores = [rng.permutation(len(key)) / 7 for key in KEYS]
+    scores = [np.random.default_rng(1).permutation(len(key)) / 7 for key in KEYS]
     for precision, score, key in zip(page.precisions(scores, KEYS), scores, KEYS, strict=True):
         order = sorted(range(len(key)), key=lambda n: -score[n])
         parts = [np.mean([key[m] for m in order[: n + 1]]) for n, w in enumerate(order) if key[w]]
@@ -169,8 +170,7 @@ def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(
 
 
 def test_f1_of_phrases_is_what_a_loop_counts(page):
-    scores = np.linspace(1, 0, len(TEXTS[0].spelled.words))
-    given = set(page.ranked(TEXTS[0], scores)[:10])
+    given = set(page.ranked(TEXTS[0], scores := np.linspace(1, 0, len(TEXTS[0].spelled.words)))[:10])
     f1 = 2 * len(given & {"saturn", "water ice"}) / (len(given) + 2)
     assert page.phrase_f1(TEXTS[0], scores) == pytest.approx(f1)
 

@@ -31,13 +31,13 @@ def kind_of(page, token, hidden=False):
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
 def test_weighing_is_what_loops_count(page, small_encoder, family):
     encoder = small_encoder(family)
-    names = ("share", "added", "lengths added", "length")
-    function = partial(page.weigh, outputs=page.output_matrices(encoder))
-    for texts, weighed in zip(TEXTS, attention.measure(encoder, TEXTS, function, values=True), strict=True):
+    functions = [partial(function, outputs=page.output_matrices(encoder)) for function in (page.weigh, page.add_up)]
+    both = (attention.measure(encoder, TEXTS, function, values=True) for function in functions)
+    for texts, *weighed in zip(TEXTS, *both, strict=True):
         batch = tokens.encode(encoder, [texts])
         kind = [kind_of(page, token) for token in batch.tokens[0]]
         n = len(kind)
-        expected = {name: np.zeros((encoder.layers, encoder.heads, 4)) for name in names}
+        expected = {q: np.zeros(weighed[0]["length"].shape) for q in ("weight", "added", "weight × length", "length")}
         seen = {}
         with torch.no_grad(), attention.tap(encoder, observe=lambda la, p, v, seen=seen: seen.update({la: (p, v)})):
             encoder.model(**batch.inputs)
@@ -51,12 +51,12 @@ def test_weighing_is_what_loops_count(page, small_encoder, family):
                 for i, k in np.ndindex(n, 4):
                     vectors = [weights[head, i, j] * f[j] for j in range(n) if kind[j] == k]
                     at = (layer, head, k)
-                    expected["share"][at] += sum(weights[head, i, j] for j in range(n) if kind[j] == k)
-                    expected["lengths added"][at] += sum(np.linalg.norm(x) for x in vectors)
+                    expected["weight"][at] += sum(weights[head, i, j] for j in range(n) if kind[j] == k)
+                    expected["weight × length"][at] += sum(np.linalg.norm(x) for x in vectors)
                     expected["added"][at] += np.linalg.norm(sum(vectors, np.zeros(f.shape[1])))
         for name, numbers in expected.items():
-            np.testing.assert_allclose(weighed[name], numbers, rtol=1e-3, atol=1e-5, err_msg=name)
-        assert weighed["tokens"].tolist() == np.bincount(kind, minlength=4).tolist() and weighed["rows"] == n
+            np.testing.assert_allclose((weighed[1] | weighed[0])[name], numbers, rtol=1e-3, atol=1e-5, err_msg=name)
+        assert weighed[0]["tokens"].tolist() == np.bincount(kind, minlength=4).tolist() and weighed[0]["rows"] == n
 
 
 def test_hidden_value_vectors_are_refused(page, small_encoder):
@@ -104,19 +104,19 @@ def test_slopes_are_central_differences(page, headed, family):
 
 def test_reactions_are_what_loops_count(page, headed):
     encoder = headed("mlm")
-    reactions = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
-    for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, reactions, strict=True)):
+    both = [tasks.measure(encoder, EXAMPLES, partial(page.react, row_pays=pays), seed=5) for pays in (False, True)]
+    for number, (example, (first, pairs), (second, _)) in enumerate(zip(EXAMPLES, *both, strict=True)):
         asked = ask(encoder, example, number, seed=5)
         weights, slopes = (part.double().numpy() for part in page.slopes(encoder, asked))
         hidden = (asked.targets[0] != IGNORED).tolist()
         kind = [kind_of(page, *token) for token in zip(asked.batch.tokens[0], hidden, strict=True)]
-        expected, n = np.zeros_like(sums, dtype=float), len(kind)
+        expected, n = np.zeros((2, *first.shape)), len(kind)
         for layer, head, i in np.ndindex(encoder.layers, encoder.heads, n):
             row = slopes[layer, head, i]
             mean = sum(weights[layer, head, i, j] * row[j] for j in range(n))
             for j in range(n):
                 expected[:, layer, head, kind[j]] += abs(row[j]), abs(row[j] - mean)
-        np.testing.assert_allclose(sums, expected, rtol=1e-3, atol=1e-7)
+        np.testing.assert_allclose([first, second], expected, rtol=1e-3, atol=1e-7)
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
 
 
@@ -127,9 +127,9 @@ def slow_edit(name, row, special, order):
     left = min(total, 1 - total) / 2
     if "deleted" in name:
         row[others if name.startswith("others") else special] = 0
-    elif name.startswith("some off special tokens"):
+    elif name == "special trimmed":
         row[special] *= 1 - left / total
-    elif name.startswith("as much"):
+    elif name == "others trimmed":
         for j in (j for j in order if j in others):
             taken = min(left, row[j])
             row[j], left = row[j] - taken, left - taken
@@ -152,9 +152,9 @@ def test_edits_are_what_loops_do(page, seed):
 
 
 def test_changes_are_what_loops_count(page, small_encoder):
-    encoder, names = small_encoder("bert"), ("others louder", "some off special tokens", "as much off others")
+    encoder, names = small_encoder("bert"), [*page.EDITS]
     outputs = page.output_matrices(encoder)
-    edits = partial(page.change, outputs=outputs, names=names)
+    edits = partial(page.change, outputs=outputs)
     [kept], [change] = (attention.measure(encoder, TEXTS[:1], f, values=True) for f in (page.keep, edits))
     shown = tokens.encode(encoder, TEXTS[:1]).tokens[0]
     special = [j for j, token in enumerate(shown) if token in ("[CLS]", "[SEP]")]
@@ -184,5 +184,5 @@ def test_slopes_are_what_lengths_say_but_for_sep_in_one_layer():
     numbers = recorded(MPNET)
     off = numbers.array("gradient_ratio_untrained", of="sep") / numbers.array("length_ratio", of="sep")
     assert 2.05 < off[0] < 2.15 and off[1:].max() < 2
-    share, output = (numbers.array(f"{name}_share", of="cls") for name in ("attention", "output"))
-    assert (share[5:9] < output[5:9]).all(), "in layers 6 to 9 [CLS] adds more than it draws"
+    share, left = (numbers.array(f"{name}_share", of="cls") for name in ("attention", "weighted"))
+    assert (np.flatnonzero(share < left) == [5, 6, 7]).all(), "in layers 6 to 8 [CLS] gains"

@@ -48,7 +48,7 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
     sentence = Sentence("", ("a", "b", "c", "d"), relations=("det", "obj", "root", "obj"), governors=(1, 2, -1, 2))
     named = page.at_distances(sentence)
     for place, distance in enumerate([k for k in range(-10, 11) if k]):
-        assert named[place].tolist() == [word + distance for word in range(4)]
+        assert named[place].tolist() == [w + distance if 0 <= w + distance < 4 else -2 for w in range(4)]
         hits = page.governs(named, sentence, "obj")[place]
         assert hits.tolist() == [1 + distance == 2, 3 + distance == 2]
     assert page.governs(named, sentence, "nsubj").shape == (20, 0)

@@ -20,8 +20,8 @@ MAPS = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
 
 
 def scatter(names=NAMES, **changes):
-    given = {"xlabel": "x", "ylabel": "y", "alt": "Four heads.", "colours": COLOURS, "texts": [""] * 4, "maps": MAPS}
-    return views.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | changes)
+    given = {"xlabel": "x", "ylabel": "y", "alt": "Four heads.", "colours": COLOURS, "texts": [""] * 4}
+    return views.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | {"maps": MAPS, "tokens": "abc"} | changes)
 
 
 def steps(**changes):
