@@ -31,6 +31,7 @@ def test_edits_are_what_a_loop_makes(page, small_encoder):
     for kind in ("pruned", "even", "no intra", "no inter"):
         for layer in range(3):
             edited = page.editor(kind, heads, text)(layer, maps)
+            assert kind != "pruned" or torch.equal(page.prune(heads)(layer, maps), edited)
             for head, i, j in np.ndindex(4, n, n):
                 wanted = float(maps[0, head, i, j])
                 if NAMES[layer][head] == "dense":
@@ -81,7 +82,7 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
     """Of the page's function, one by one, and of the fast helper, against :func:`helpers.tasks.score` with the edit around it."""
     encoder, plans = headed("qa", family), {"as it is": ("pruned", NAMES == "nothing")}
     plans |= {name: plan for name, plan in page.table(NAMES).items() if name in ("3", "9", "12", "17")}
-    passes = [page.steps(*plan) for plan in plans.values()]
+    passes = [page.steps(heads, kind) for kind, heads in plans.values()]
     scores = tasks.scores_under_edits(encoder, QUESTIONS, passes, page.edit_step)
     given = scores.predictions.tolist()
     windows = Counter()
@@ -100,6 +101,8 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
             assert given[turn][number] == example.texts[1][begin:end]
             em, f1 = tasks.em_and_f1(given[turn][number], tuple(a.text for a in example.answers))
             assert (scores.values["f1"][turn, number], scores.values["em"][turn, number]) == (f1, em)
+    pruned = tasks.scores_under_edits(encoder, QUESTIONS, [page.steps(plans["3"][1])], page.prune_step)
+    assert pruned.predictions.tolist() == given[1:2], "the step of the main part prunes, too"
     assert given[0] == tasks.score(encoder, QUESTIONS).predictions.tolist() and len(windows) > 1
     assert family == "albert" or len(set(map(tuple, given))) > 1, "edits change answers"
 
