@@ -1,6 +1,7 @@
 """Chapter 10: the functions of its page against slow loops, and its sentences against the recorded numbers."""
 
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,7 +31,7 @@ def test_edits_are_what_a_loop_makes(page, small_encoder):
     assert len(set(place)) == 5, "two sentences each, and special tokens"
     for kind in ("pruned", "even", "no intra", "no inter"):
         for layer in range(3):
-            edited = page.editor(kind, heads, text)(layer, maps)
+            edited = (page.prune(heads) if kind == "pruned" else page.editor(kind, heads, text))(layer, maps)
             for head, i, j in np.ndindex(4, n, n):
                 wanted = float(maps[0, head, i, j])
                 if NAMES[layer][head] == "dense":
@@ -81,10 +82,9 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
     """Of the page's function, one by one, and of the fast helper, against :func:`helpers.tasks.score` with the edit around it."""
     encoder, plans = headed("qa", family), {"as it is": ("pruned", NAMES == "nothing")}
     plans |= {name: plan for name, plan in page.table(NAMES).items() if name in ("3", "9", "12", "17")}
-    passes = [page.steps(*plan) for plan in plans.values()]
-    scores = tasks.scores_under_edits(encoder, QUESTIONS, passes, page.edit_step)
-    given = scores.predictions.tolist()
-    windows = Counter()
+    under = partial(tasks.scores_under_edits, encoder, QUESTIONS)
+    scores = under([page.steps(heads, kind) for kind, heads in plans.values()], page.edit_step)
+    given, windows = scores.predictions.tolist(), Counter()
     for turn, (kind, heads) in enumerate(plans.values()):
         for number, example in enumerate(QUESTIONS):
             inputs, spans = list(tasks.batches(encoder, [example], batch_size=1)), []
@@ -100,6 +100,7 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
             assert given[turn][number] == example.texts[1][begin:end]
             em, f1 = tasks.em_and_f1(given[turn][number], tuple(a.text for a in example.answers))
             assert (scores.values["f1"][turn, number], scores.values["em"][turn, number]) == (f1, em)
+    assert under([page.steps(plans["3"][1])], page.prune_step).predictions.tolist() == given[1:2]
     assert given[0] == tasks.score(encoder, QUESTIONS).predictions.tolist() and len(windows) > 1
     assert family == "albert" or len(set(map(tuple, given))) > 1, "edits change answers"
 
@@ -140,8 +141,7 @@ def test_changes_are_paired_and_counted(page, headed):
         (page.change("2"), f1["2"] - f1["as it is"]),
         (page.change("2", to=["a", "b"]), f1["2"] - (f1["a"] + f1["b"]) / 2),
     ):
-        each = by_hand.reshape(30, 2).sum(1)
-        replicates = counts @ each / (2 * counts.sum(1))
+        replicates = counts @ by_hand.reshape(30, 2).sum(1) / (2 * counts.sum(1))
         assert effect.value == pytest.approx(by_hand.mean())
         np.testing.assert_allclose([effect.low, effect.high], np.percentile(replicates[1:], (2.5, 97.5)), atol=1e-9)
     page.beside_shuffles("2", names[4:])

@@ -156,21 +156,21 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents,
     encoder = small_encoder("bert")
     texts = [p for p in coreference.passages(encoder, documents) if p.mentions]
     words = [max(m.head for m in p.mentions) for p in texts]
-    given = attention.measure(encoder, texts, lambda m, t: page.given(m, t, words, [{2, 3}] * 99))
+    given = attention.measure(encoder, texts, lambda m, t: page.given(m, t, [(t, w, [2, 3]) for w in words]))
     for passage, word, shares in zip(texts, words, given, strict=True):
         batch = tokens.encode(encoder, [list(passage.words)])
         maps, unit = attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist()
-        for share, keys in zip(shares, ([0], [n for n, place in enumerate(unit) if place in (3, 4)]), strict=True):
+        for to, keys in {"[CLS]": [0], "cut": [n for n, place in enumerate(unit) if place in (3, 4)]}.items():
             rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
-            np.testing.assert_allclose(share, np.mean(rows, 0), atol=1e-6)
+            np.testing.assert_allclose(shares[to], np.mean(rows, 0), atol=1e-6)
     case = p, m, first = max(((p, *pair) for p in texts for pair in page.cuts(p)), key=lambda c: len(page.left(*c)))
     whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
     monkeypatch.setitem(page.cuts.__globals__, "encoder", encoder)
-    before, held, after = page.before_and_after([page.case_of(*case)])
-    how = [m.head - first.start], [range(len(whole) - len(cut))]
-    [long] = attention.measure(encoder, [whole], lambda maps, t: page.given(maps, t, *how))
-    [short] = attention.measure(encoder, [cut], lambda w, t: page.given(w, t, [m.head - first.end], [[]]))
-    np.testing.assert_allclose(np.concatenate([before, held, after]), [*long, short[0]], atol=1e-6)
+    shares = page.before_and_after([page.case_of(*case)])
+    how = (whole, m.head - first.start, range(len(whole) - len(cut))), (cut, m.head - first.end, [])
+    [long] = attention.measure(encoder, [whole], lambda maps, t: page.given(maps, t, how[:1]))
+    [short] = attention.measure(encoder, [cut], lambda maps, t: page.given(maps, t, how[1:]))
+    np.testing.assert_allclose(np.concatenate(shares), [long["[CLS]"], long["cut"], short["[CLS]"]], atol=1e-6)
     [row] = attention.measure(encoder, [cut], lambda maps, t: maps[:, :, m.head - first.end], units="words")
     most = np.max([row[..., w - first.end] for w in {o.head for o in p.mentions} - {m.head} if w >= first.end], 0)
     np.testing.assert_allclose(page.to_strongest([case], "end")[0], most, atol=1e-6)
