@@ -179,9 +179,10 @@ def _attend(
         raise TapError(f"{name!r} adds {', '.join(terms)} to its scores, so its family cannot be tapped.")
     if (group := query.shape[1] // key.shape[1]) > 1:
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
-    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    scores = query @ key.transpose(-2, -1)
+    scores *= query.shape[-1] ** -0.5 if scaling is None else scaling
     if attention_mask is not None:
-        scores = scores + attention_mask
+        scores += attention_mask
     probabilities = scores.softmax(-1, dtype=torch.promote_types(torch.float32, query.dtype)).to(query.dtype)
     probabilities = _STREAMS[id(module.config)].through(probabilities, value)
     probabilities = nn.functional.dropout(probabilities, p=dropout, training=module.training)
@@ -195,8 +196,9 @@ AttentionMaskInterface.register(INTERFACE, eager_mask)
 #: ``function(maps, text)``: maps [layer, head, query, key] of one text without padding -> an array, or a dict of arrays.
 Function = Callable[..., Any]
 
-#: Bytes of attention maps that exist at a time, those of one batch; a single text may need more.
-MOST_MAPS = 256 << 20
+#: Bytes of attention maps that exist at a time, those of one batch; a single text may need more. Eight times as many take a fifth longer:
+#: those of a layer would not stay in a processor's cache.
+MOST_MAPS = 32 << 20
 #: Texts that are measured, kept and sent to other processes together.
 PART = 96
 

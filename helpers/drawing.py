@@ -28,18 +28,18 @@ BLOCK, SQUARE = SHOWN * CELL, 4 * CELL
 FIRST, SECOND, THIRD, FOURTH = (0.78 + (BLOCK + GAP) * n for n in range(4))  # left sides of blocks
 HEADS, END = 1.52, FOURTH + BLOCK
 
-STEPS = ("projections", "scores", "weights", "values", "output", "layers")
+STEPS = ("scores", "values", "layers")
 # array -> the step that draws it, colour, left side, width, row of blocks, title; from where arrows come, with what is done
 BLOCKS = {
-    "hidden": ("projections", "stream", FIRST, BLOCK, 0, "hidden states x", {}),
-    "query": ("projections", "query", SECOND, BLOCK, 0, "queries q", {"hidden": "$W_Q$"}),
-    "key": ("projections", "key", THIRD, BLOCK, 0, "keys k", {"hidden": "$W_K$"}),
-    "value": ("projections", "value", FOURTH, BLOCK, 0, "values v", {"hidden": "$W_V$"}),
+    "hidden": ("scores", "stream", FIRST, BLOCK, 0, "hidden states x", {}),
+    "query": ("scores", "query", SECOND, BLOCK, 0, "queries q", {"hidden": "$W_Q$"}),
+    "key": ("scores", "key", THIRD, BLOCK, 0, "keys k", {"hidden": "$W_K$"}),
+    "value": ("scores", "value", FOURTH, BLOCK, 0, "values v", {"hidden": "$W_V$"}),
     "scores": ("scores", "weight", 1.62, SQUARE, 1, "scores s = q · k / √{d}", {"query": "", "key": ""}),
-    "weights": ("weights", "weight", 3.80, SQUARE, 1, "weights α", {"scores": "softmax"}),
+    "weights": ("values", "weight", 3.80, SQUARE, 1, "weights α", {"scores": "softmax"}),
     "output": ("values", "value", FOURTH, BLOCK, 1, "outputs o = Σ α v", {"value": "", "weights": "× v"}),
-    "heads": ("output", "stream", HEADS, END - HEADS, 2, "", {}),
-    "added": ("output", "stream", SECOND, BLOCK, 3, "added: z", {}),
+    "heads": ("layers", "stream", HEADS, END - HEADS, 2, "", {}),
+    "added": ("layers", "stream", SECOND, BLOCK, 3, "added: z", {}),
     "before": ("layers", "stream", FIRST, BLOCK, 3, "x, as it was", {}),
     "residual": ("layers", "stream", THIRD, BLOCK, 3, "x + z", {}),
     "after": ("layers", "stream", FOURTH, BLOCK, 3, "{after}", {"residual": ""}),
@@ -47,10 +47,8 @@ BLOCKS = {
 ALL, ONE, TWO = slice(None), slice(0, 2), slice(1, 3)  # sides of all rows or columns, of the first, of the second
 FOLLOWED = {  # step -> which rows and columns of which blocks it frames
     "scores": {"query": (TWO, ALL), "key": (ONE, ALL), "scores": (TWO, ONE)},
-    "weights": {"scores": (TWO, ALL), "weights": (TWO, ALL)},
-    "values": {"weights": (TWO, ALL), "value": (ALL, ONE), "output": (TWO, ONE)},
-    "output": {"heads": (TWO, ALL), "added": (TWO, ALL)},
-    "layers": {"before": (TWO, ONE), "added": (TWO, ONE), "residual": (TWO, ONE)},
+    "values": {"scores": (TWO, ALL), "weights": (TWO, ALL), "value": (ALL, ONE), "output": (TWO, ONE)},
+    "layers": {"heads": (TWO, ALL), "before": (TWO, ONE), "added": (TWO, ONE), "residual": (TWO, ONE)},
 }
 STREAM = ("before", "added", "residual")
 # whose largest number is darkest, if not a block's own: x, z and their sum can be compared, and a mixture with its values
@@ -73,6 +71,10 @@ class Numbers(SimpleNamespace):
         after: [n, D], what leaves the layer.
     """
 
+    def update(self, **own: torch.Tensor) -> None:
+        """Put a reader's own tensors in place of the numbers of these names."""
+        vars(self).update({name: part.double().cpu().numpy() for name, part in own.items()})
+
 
 def as_text(number: float, *, inside: bool = False) -> str:
     """Two decimals, with a true minus sign and no negative zero; ``inside`` a sum, negative numbers have brackets."""
@@ -86,8 +88,8 @@ def _products(ones: np.ndarray, others: np.ndarray) -> str:
     return " + ".join(f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in pairs)
 
 
-def _sums(numbers: Numbers) -> dict[str, str]:
-    """How the second token and the first are worked out, a line for each step of one head."""
+def _sums(numbers: Numbers) -> dict[str, list[str]]:
+    """How the second token and the first are worked out, a line or two for each step of one head."""
     q, k, d, scores = numbers.query[1], numbers.key[0], numbers.query.shape[1], numbers.scores[1]
     rest = f"{as_text(q[SHOWN:] @ k[SHOWN:], inside=True)} from the other {d - SHOWN} = {as_text(q @ k)}"
     distance = scores[0] - q @ k / d**0.5
@@ -95,10 +97,10 @@ def _sums(numbers: Numbers) -> dict[str, str]:
     pair = f"{numbers.tokens[1]}, {numbers.tokens[0]}:   {_products(q[:SHOWN], k[:SHOWN])}"
     powers, written = np.exp(scores), [f"$e^{{{as_text(score)}}}$" for score in scores]
     share = f"{powers[0]:.4g} / {powers.sum():.4g}  =  {as_text(numbers.weights[1, 0])}"
+    mixture = f"{_products(numbers.weights[1], numbers.value[:, 0])} = {as_text(numbers.output[1, 0])}"
     return {
-        "scores": f"{pair} + {rest};   / √{d}{further} = {as_text(scores[0])}",
-        "weights": f"{written[0]} / ({' + '.join(written)})  =  {share}",
-        "values": f"{_products(numbers.weights[1], numbers.value[:, 0])} = {as_text(numbers.output[1, 0])}",
+        "scores": [f"{pair} + {rest};   / √{d}{further} = {as_text(scores[0])}"],
+        "values": [f"{written[0]} / ({' + '.join(written)})  =  {share}", mixture],
     }
 
 
@@ -130,8 +132,8 @@ class _Page:
         for name, (_, _, left, width, place, *_) in BLOCKS.items():
             columns = self.shown[name][0].shape[1]
             self.sides[name] = np.linspace(left, left + width, columns + 1), tops[place] + ROW * rows
-        lowest = {"projections": "hidden", "output": "added", "layers": "added"}.get(upto, "scores")
-        height = self.sides[lowest][1][-1] + (1 if upto == "layers" else 0.34)
+        lowest, below = {"scores": ("scores", 0.34), "values": ("scores", 0.56), "layers": ("added", 1)}[upto]
+        height = self.sides[lowest][1][-1] + below
         self.figure = plt.figure(figsize=(WIDE, height), layout="none")
         self.ax = self.figure.add_axes((0, 0, 1, 1), xlim=(0, WIDE), ylim=(height, 0))
         self.ax.axis("off")
@@ -216,9 +218,6 @@ def _heads(page: _Page) -> None:
     page.arrow((HEADS, low - 0.05), (HEADS, low), (END, low), (END, low - 0.05), head="")
     page.arrow((middle, low), (middle, below[0] - HEADING))
     page.text(middle + 0.20, low + 0.13, "$W_O$", 9, parse_math=True)
-    if page.ink == INK:
-        text = f"each number of z is made of all {count * d} in its row above"
-        page.text(target[-1] + 0.15, below[1] + ROW / 2, text, ha="left")
 
 
 def _layers(page: _Page) -> None:
@@ -248,7 +247,7 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
     and worked out in a line of their own.
 
     Args:
-        upto: the last step: projections, scores, weights, values, output or layers.
+        upto: the last step: scores (with what they are made of), values (weights and output) or layers.
     """
     page, sums, besides = _Page(numbers, upto), _sums(numbers), {"heads": _heads, "after": _layers}
     for name, (step, *_) in BLOCKS.items():
@@ -260,9 +259,9 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
     for name, (rows, columns) in FOLLOWED.get(upto, {}).items():
         x, y = page.sides[name]
         page.frame(x[columns], y[rows], edgecolor=INK, linewidth=1.7, zorder=4)
-    if upto in sums:
-        look = {"within": np.inf, "parse_math": True} if upto == "weights" else {"within": 7.6}
-        page.text(WIDE / 2, page.sides["scores"][1][-1] + 0.19, sums[upto], **look)
+    for line, text in enumerate(sums.get(upto, ())):
+        look = {"within": np.inf, "parse_math": True} if "$" in text else {"within": 7.6}
+        page.text(WIDE / 2, page.sides["scores"][1][-1] + 0.19 + 0.22 * line, text, **look)
     return page.figure
 
 

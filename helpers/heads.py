@@ -33,6 +33,10 @@ class Head(tuple[int, int]):
         numbers = np.asarray(getattr(numbers, "value", numbers))
         return cls.of(np.unravel_index(np.nanargmax(numbers), numbers.shape))
 
+    def within(self, encoder: Any) -> "Head":
+        """This head, or the last layer or head that a smaller model has."""
+        return Head(min(self[0] + 1, encoder.layers), min(self[1] + 1, encoder.heads))
+
     def __getnewargs__(self) -> tuple[int, int]:
         return self[0] + 1, self[1] + 1
 

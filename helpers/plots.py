@@ -24,9 +24,8 @@ Size = tuple[float, float]
 Names = Sequence[str]
 Labels = Mapping[str, str]
 Style = Mapping[str, object]
-Parts = Mapping[str, Style]
 #: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour;
-#: matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value.
+#: matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value.
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 
 ASSETS = files("helpers") / "assets"
@@ -270,35 +269,6 @@ def dot_panels(
     for ax, (xlabel, (rows, values)) in zip(np.atleast_1d(axes), panels.items(), strict=True):
         dots(rows, values, xlabel=xlabel, ax=ax, **options)
     legend_below(figure.axes[0], ncols=2, fontsize=9)
-    return figure
-
-
-def share_bars(
-    rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float, **style: object
-) -> Figure:
-    """A bar for each row, the first on top, cut into parts: shares that sum to 1, written in per cent, or counts.
-
-    Args:
-        rows: label -> sizes of the parts.
-        parts: label -> style of each part.
-        least: sizes from which numbers are written into the parts.
-        row: height of a row, in inches.
-        style: of all parts.
-    """
-    figure, ax = plt.subplots(figsize=(7.6, 0.9 + row * len(rows)))
-    every = np.array([*rows.values()])
-    starts, number = every.cumsum(1) - every, "{:.0%}" if every.dtype.kind == "f" else "{}"
-    for (label, own), sizes, start in zip(parts.items(), every.T, starts.T, strict=True):
-        look = {"label": label, "height": 0.7, "edgecolor": "white", "linewidth": 0.6} | style | dict(own)
-        there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
-        bars = ax.barh(np.arange(len(rows))[there], sizes[there], left=start[there], **look)
-        face = look.get("color") or look["facecolor"]
-        box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
-        numbers = [number.format(size) if size >= least else "" for size in sizes[there]]
-        ax.bar_label(bars, numbers, label_type="center", fontsize=8, color=ink_on(face), bbox=box)
-    ax.grid(visible=False)
-    in_rows(ax, rows)
-    ax.set(xlim=(0, 1), xlabel=xlabel)
     return figure
 
 

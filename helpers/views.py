@@ -1,4 +1,4 @@
-"""Views in the page: text with its annotations, bertviz and a small view of our own, and figures to touch, which are points that show a map, or steps of a slider.
+"""Views in the page: text with its annotations, bertviz and a small view of our own, and figures to touch: points that show a map.
 
 Each is drawn as SVG and text, can be read without a script and printed, and loads nothing from anywhere; every text is escaped, and the
 data of a figure to touch stay under :data:`LIMIT`.
@@ -7,7 +7,7 @@ data of a figure to touch stay under :data:`LIMIT`.
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape, unescape
@@ -32,8 +32,6 @@ ACROSS, DOWN = (56, 390), (258, 10)
 
 #: The label of each point, and the colour of each label.
 Colouring = tuple[Names, Labels]
-#: A word, with or without a colour.
-Word = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,14 @@ def points(
     for title, (labels, palette) in colours.items():
         used = [label for label in palette if label in set(labels)]
         colourings.append([title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]])
-    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first}
+    data = {"names": list(names), "texts": list(texts), "first": first}
     data |= {"alt": alt, "colourings": colourings}
-    plain = _figure("plot", data, across, down)
+    plain = _figure(data, across, down)
     if maps is None:
         return plain
     each = [token for token, _ in zip(tokens, maps[0], strict=True)]
     data |= {"size": len(each), "tokens": each, "maps": as_bytes(maps)}
-    figure = _figure("plot", data, across, down)
+    figure = _figure(data, across, down)
     return plain if figure.alt == TOO_LARGE else figure
 
 
@@ -114,24 +112,9 @@ def _axis(label: str, values: ArrayLike, span: float, ends: tuple[int, int], *, 
     return {"label": label, "ends": ends, "places": np.interp(values, shown, ends), "ticks": marks}
 
 
-def frames(labels: Names, pieces: Sequence[Sequence[Sequence[Word]]], *, alt: str) -> InteractiveFigure:
-    """Steps that a slider goes through; a sentence in their place where they are more than :data:`LIMIT`.
-
-    Args:
-        labels: [step], "layer 3", "gate 0.4", …
-        pieces: what each step shows: lines of words, a word with a colour as ``(word, colour)``.
-        alt: what the figure shows, in a sentence.
-
-    Raises:
-        ValueError: for lists that do not fit together.
-    """
-    data = {"kind": "frames", "labels": list(labels), "alt": alt}
-    return _figure("steps", data, zip(labels, pieces, strict=True))
-
-
-def _figure(kind: str, data: Mapping[str, object], *drawn: object) -> InteractiveFigure:
-    """The figure in one element, if small enough for a page: what a macro of ``touch.html.j2`` draws, its data, style and script."""
-    content = getattr(_macros(), kind)(data, *drawn)
+def _figure(data: Mapping[str, object], *axes: Mapping[str, object]) -> InteractiveFigure:
+    """The figure in one element, if small enough for a page: what ``touch.html.j2`` draws, its data, style and script."""
+    content = _macros().plot(data, *axes)
     content += Markup(f'<script type="application/json">{in_script(json.dumps(data))}</script>')
     if len(content) > LIMIT:
         return InteractiveFigure(f"<p>{TOO_LARGE}</p>", TOO_LARGE)
@@ -247,7 +230,7 @@ def bertviz_document(data: Mapping[str, object]) -> str:
     draw = {"head_view": head_view, "model_view": model_view}[data["view"]]
     # bertviz writes tokens into its script as they are: signs that could end it go through as others, and come back escaped
     tokens = [token.translate(_AS_OTHERS) for token in data["tokens"]]
-    opened = {"layer": data["head"][0], "heads": [data["head"][1]]} if data.get("head") else {}
+    opened = {"layer": data["head"][0], "heads": [data["head"][1]]} if data.get("head") and draw is head_view else {}
     page = draw(attention, tokens, sentence_b_start=data["second"], html_action="return", **opened).data
     page = page.replace(".text(layer)", ".text(layer + 1)")
     page = re.sub(r"\\ue0([0-9a-f]{2})", r"\\u00\1", page)

@@ -16,7 +16,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patches import Rectangle
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -149,18 +149,20 @@ def verdicts() -> Figure:
         lambda chapter: f"{chapter[:2]} {chapter[3:].replace('_', ' ')}"
     )
     counts = counts.loc[:, counts.any()]
-    look = {"xlabel": "statements", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
-    parts = {verdict: plots.LOOKS["verdicts"][verdict] for verdict in counts}
-    figure = plots.share_bars(counts.T.to_dict("list"), parts, **look)
-    figure.set_size_inches(4.7, 1.7 + 0.42 * len(counts))  # small, so that letters stay legible on a phone
-    [ax] = figure.axes
-    for number in ax.texts:
-        number.set_fontsize(10)
-    ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
-    ax.grid(axis="x")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside upper left", ncols=2, fontsize=10)
-    return figure
+    size = 4.7, 1.7 + 0.42 * len(counts)  # small, so that letters stay legible on a phone
+    ax = counts.plot.barh(stacked=True, width=0.72, figsize=size, xlabel="statements", ylabel="", legend=False)
+    for bars, verdict in zip(ax.containers, counts, strict=True):
+        look = plots.LOOKS["verdicts"][verdict]
+        plt.setp(bars, linewidth=0.8, **look)
+        box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
+        style = {"color": plots.ink_on(look["facecolor"]), "fontsize": 10, "bbox": box}
+        ax.bar_label(bars, [size or "" for size in counts[verdict]], label_type="center", **style)
+        plt.setp([bar for bar in bars if not bar.get_width()], visible=False)
+    plots.in_rows(ax, counts.index)
+    ax.grid(axis="y", visible=False)
+    widest = [max(bars, key=Rectangle.get_width) for bars in ax.containers]  # an empty one has no edge
+    ax.figure.legend(widest, [*counts], loc="outside upper left", ncols=2, fontsize=10)
+    return ax.figure
 
 
 def bounds() -> Figure:

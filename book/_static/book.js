@@ -51,6 +51,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".bd-article figure").forEach((figure, n) => {
     const image = figure.querySelector("img");
     const kind = image?.src.match(/\.(png|svg)$/);
+    if (image?.matches(".wide") && matchMedia("(max-width: 600px)").matches) figure.tabIndex = 0; // it scrolls there
     if (kind) addLink(figure, image.src, `${figure.id || `${page}-figure-${n + 1}`}${kind[0]}`);
   });
 

@@ -15,23 +15,6 @@
   const drawn = (name, attributes, text) => filled(document.createElementNS(svgNS, name), attributes, text);
   const place = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 
-  function slider(labels, choose) {
-    const bar = make("div", { class: "bar" }), label = make("label", { class: "wide" });
-    const input = make("input", { type: "range", min: 0, max: labels.length - 1, step: 1, value: 0, "aria-label": data.alt });
-    const output = make("output", {});
-    const go = (n) => {
-      input.value = n;
-      input.setAttribute("aria-valuetext", labels[n]);
-      output.textContent = labels[n];
-      choose(n);
-    };
-    input.addEventListener("input", () => go(+input.value));
-    label.append(input);
-    bar.append(label, output);
-    root.prepend(bar);
-    return go;
-  }
-
   function points() {
     const circles = [...svg.querySelectorAll(".point")];
     const at = circles.map((c) => [+c.getAttribute("cx"), +c.getAttribute("cy")]);
@@ -176,18 +159,5 @@
     };
   }
 
-  function frames() {
-    const steps = root.querySelector(".steps"), all = [...steps.querySelectorAll(":scope > details")];
-    steps.classList.add("moving");
-    steps.setAttribute("aria-live", "polite");
-    const go = slider(data.labels, (chosen) => {
-      all.forEach((step, n) => {
-        step.hidden = n !== chosen;
-        step.open = n === chosen;
-      });
-    });
-    go(0);
-  }
-
-  ({ points, frames })[data.kind]();
+  points();
 })(document.currentScript ? document.currentScript.parentElement : document.querySelector(".touch:not([data-drawn])"));

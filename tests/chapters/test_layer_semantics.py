@@ -195,7 +195,7 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
 
     monkeypatch.setitem(losses.__globals__, "losses", watched)
     best = fitted(steps=100)
-    assert len(looks) == 4
+    assert len(looks) == 3 and (best.kept == 30).all(), "stopped: none has improved for 60 steps"
     assert torch.allclose(losses(best, *dev), torch.stack(looks).amin(0)), "each as it was best"
 
 

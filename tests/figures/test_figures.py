@@ -36,12 +36,6 @@ def head_grid():
     plots.grid(plt.gca(), GRID, words={(0, 1): "worst"}, marked=GRID > 0.4)
 
 
-def two_shares():
-    parts = {"a": {"color": "#000000"}, "b": {"color": "#ffffff"}}
-    figure = plots.share_bars({"x": [0.6, 0.4]}, parts, xlabel="share", least=0.5, row=0.4)
-    plots.legend_below(figure.axes[0])
-
-
 def rows_of_dots():
     figure = plots.dots(["x"], {"head": [estimate()], "offset": [0.2]})
     plots.legend_below(figure.axes[0])
@@ -57,7 +51,6 @@ def rows_of_dots():
         (rows_of_dots, {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
         (partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None), {"layer", "head", "3"}),
-        (two_shares, {"x", "a", "b", "share", "60%"}),
     ],
 )
 def test_primitives_draw_with_their_labels(make, labels):

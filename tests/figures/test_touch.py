@@ -24,12 +24,6 @@ def scatter(names=NAMES, **changes):
     return views.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | {"maps": MAPS, "tokens": "abc"} | changes)
 
 
-def steps(**changes):
-    pieces = [[["the", ("cat", "#ffdd88")]], [["a", "dog"]], [["no", "animal"]]]
-    given = {"labels": ["gate 0", "gate 0.5", "gate 1"], "pieces": pieces, "alt": "Answers by gate."}
-    return views.frames(**given | changes)
-
-
 def data_of(figure):
     return json.loads(re.search(r'application/json">(.*?)</script>', figure.data)[1])
 
@@ -37,13 +31,10 @@ def data_of(figure):
 def test_texts_are_texts():
     named = {"xlabel": HOSTILE, "ylabel": HOSTILE, "alt": HOSTILE, "texts": [HOSTILE] * 4, "tokens": [HOSTILE] * 3}
     colours = {HOSTILE: ([HOSTILE] * 4, {HOSTILE: "#000000"})}
-    for figure in (
-        scatter([HOSTILE] * 4, colours=colours, **named),
-        steps(labels=[HOSTILE] * 3, pieces=[[[HOSTILE, (HOSTILE, "#ffdd88")]]] * 3, alt=HOSTILE),
-    ):
-        page = BeautifulSoup(figure.data, "html.parser")
-        assert not page.find_all("img") and not page.find_all(attrs={"onerror": True})
-        assert figure.data.count("</script") == 2 and HOSTILE in page.text
+    figure = scatter([HOSTILE] * 4, colours=colours, **named)
+    page = BeautifulSoup(figure.data, "html.parser")
+    assert not page.find_all("img") and not page.find_all(attrs={"onerror": True})
+    assert figure.data.count("</script") == 2 and HOSTILE in page.text
     assert data_of(scatter([HOSTILE] * 4))["names"] == [HOSTILE] * 4
 
 
@@ -131,21 +122,13 @@ def test_points_change_their_colours(page):
 
 
 def test_a_finger_on_a_phone(page):
-    tab = page(scatter(), steps(), viewport={"width": 390, "height": 1400}, has_touch=True, is_mobile=True)
+    tab = page(scatter(), viewport={"width": 390, "height": 1400}, has_touch=True, is_mobile=True)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     tab.locator(".point").nth(3).tap()
     assert says(tab).startswith("2-2") and kept(tab)[3] == "true"
 
 
-def test_the_slider_shows_one_step(page):
-    tab = page(steps())
-    for key, text in (("Home", "gate 0the cat"), ("ArrowRight", "gate 0.5a dog"), ("End", "gate 1no animal")):
-        tab.locator(".bar input").press(key)
-        assert tab.locator(".steps details[open]:visible").all_text_contents() == [text]
-
-
 def test_without_a_script_everything_is_there_to_read(page):
-    tab = page(scatter(), steps(), java_script_enabled=False)
-    for what, count in ((".point", 4), ("details", 3)):
-        assert tab.locator(what).count() == count
-        assert all(element.bounding_box()["width"] > 5 for element in tab.locator(what).all())
+    tab = page(scatter(), java_script_enabled=False)
+    assert tab.locator(".point").count() == 4
+    assert all(element.bounding_box()["width"] > 5 for element in tab.locator(".point").all())
