@@ -25,8 +25,8 @@ INPUTS = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _seed(page):
-    """The page's parameter, which its functions draw with."""
-    page.cluster.__globals__["seed"] = 0
+    """The page's parameter, which its functions draw with, and how many sets they invent."""
+    page.cluster.__globals__.update(seed=0, twenty=20)
 
 
 def by_loops(weights, names, cls, sep, length=None):
@@ -138,9 +138,10 @@ def test_stability_is_what_a_loop_counts(page):
 def test_clear_groups_beat_invented_heads_and_a_cloud_does_not(page):
     one_cloud = page.invent(points(planted()[0]), np.random.default_rng(5)).reshape(4, 9, 21)
     clear, cloud = [as_measured(heads) for heads in (planted()[0], one_cloud)]
-    (ours, theirs), (other, control) = page.clearness(clear), page.clearness(cloud)
-    assert np.mean(page.stabilities(clear)["stability"][0]) == 1 and ours[0] > np.percentile(theirs, 97.5) + 0.1
+    (ours, theirs), (other, control) = page.clearness(clear.points), page.clearness(cloud.points)
+    assert np.mean(page.on_texts(clear)[0]) == 1 and ours[0] > np.percentile(theirs, 97.5) + 0.1
     assert np.percentile(control, 2.5) < other[0] < np.percentile(control, 97.5)
+    assert page.next_best(clear.points, 200)[0] > 1 > page.next_best(cloud.points, 200)[0]
 
 
 def test_invented_heads_are_possible_and_have_the_mean_and_spread_of_the_real_ones(page):
