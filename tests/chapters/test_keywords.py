@@ -87,7 +87,7 @@ def test_what_key_words_receive_more_is_what_loops_find(page):
     rng = np.random.default_rng(0)
     for key in KEYS:
         given = rng.random((len(key), 2, 3, 2))
-        more = page.favour(given, key)
+        more = page.lead(given, key)
         classes = rng.choice(["NOUN", "PROPN", "ADJ", "VERB", "DET"], len(key))
         counted = page.by_class(given[:, 1, 2, 0], key, classes)
         for kind, mean in zip(classes, page.class_means(given, classes), strict=True):
@@ -145,7 +145,7 @@ def test_a_prediction_is_fitted_on_content_words_that_are_not_key_and_so_are_loo
         assert (alike[~(key & content)] == -1).all() and len(used := alike[alike >= 0]) == len(set(used))
         assert (content & ~key)[used].all() and (classes[used] == classes[alike >= 0]).all()
         twins = np.array([rule[word] - rule[a] for word, a in enumerate(alike) if a >= 0] or [[np.nan] * 2])
-        np.testing.assert_allclose(page.leads(rule[:, None, :, None], alike, key, content)[2, 0], twins.mean(0))
+        np.testing.assert_allclose(page.lead_over_alike(rule[:, None, :, None], alike)[0], twins.mean(0))
 
 
 def test_average_precision_is_a_mean_over_key_words(page):
