@@ -41,7 +41,7 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
         words = unit_maps(maps, unit).reshape(-1, count + 2, count + 2).transpose(1, 2, 0)
         order = [0, count + 1, *range(1, count + 1)]
         np.testing.assert_allclose(units, words[order][:, order], atol=1e-3)
-        states = page.states_of(encoder, sentence)
+        [states] = page.states_of(encoder, [sentence])
         with torch.no_grad():
             layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
         pieces = [[n for n, u in enumerate(batch.unit[0].tolist()) if u == word + 1] for word in range(count)]
