@@ -116,6 +116,16 @@ def test_claims_of_what_twelve_heads_add(minilm):
     added = torch.stack([o @ w for o, w in zip(outputs, w_o.weight.T.split(32), strict=True)]).norm(dim=-1)
     assert spearmanr(maps[:, 1, 0], added).statistic < -0.85
     assert abs(maps[9, 1, 0] - maps[11, 1, 0]) < 0.015 and added[9] > 2 * added[11]
+    parts = zip(maps[:, 1, 0], w_v(x)[0].split(32), w_o.weight.T.split(32), strict=True)
+    assert [f"{(a * v @ w).norm():.2f}" for a, v, w in parts][4:10:5] == ["0.12", "0.49"]
+
+
+def test_claims_of_what_emma_gives(minilm):
+    numbers = drawing.numbers(minilm, tokens.encode(minilm, ["Emma slept until her dog woke her"]), *HEAD)
+    without = np.linalg.norm(numbers.output - numbers.weights[:, [1]] * numbers.value[1], axis=-1)
+    given = np.linalg.norm(numbers.output, axis=-1)
+    assert [f"{n:.2f}" for n in (given[4], without[4], given[7], without[7])] == ["3.91", "0.07", "3.34", "0.24"]
+    assert np.delete(given, [4, 7]).max() < given[7] / 2 and set(given.argsort()[:3]) == {0, 1, 2}
 
 
 def test_claims_of_two_words(minilm):
@@ -127,6 +137,7 @@ def test_claims_of_two_words(minilm):
     assert 8 < numbers.weights[1, 0] / numbers.weights[1, 1] < 9
     lengths = np.linalg.norm(numbers.value, axis=-1)
     assert f"{lengths[0]:.2f}" == "0.11" and (np.round(lengths[1:]) == 4).all()
+    assert f"{np.linalg.norm(numbers.hidden[0]):.2f}" == "8.08", "of the state of [CLS], which is not empty"
     assert np.abs(np.round(numbers.value[0], 2)).max() < 0.1, "of all its numbers, not only of those shown"
     parts = np.abs(numbers.weights[1, :2, None] * numbers.value[:2, :3])
     assert parts[0].max() < 0.03 and f"{parts[1].max():.2f}" == "0.10" and (parts[1] > parts[0]).all()
