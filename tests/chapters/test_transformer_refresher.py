@@ -15,18 +15,13 @@ PAIR = ("The otter cracked a mollusc on its belly.", "Then it dived.")
 def test_one_head_by_hand_equals_the_models(small_encoder, page, family):
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, [PAIR])
-    maps, values = {}, {}
-
-    def look(layer, probabilities, value):
-        maps[layer], values[layer] = probabilities, value
-
-    with torch.no_grad(), attention.tap(encoder, observe=look):
+    maps, values = [], []
+    with torch.no_grad(), attention.tap(encoder, observe=lambda _, p, v: (maps.append(p), values.append(v))):
         encoder.model(**batch.inputs)
-    for layer in range(3):
-        for head in range(4):
-            _, weights, outputs = page.one_head(encoder, batch, layer, head)
-            assert torch.allclose(weights, maps[layer][0, head], atol=1e-6)
-            assert torch.allclose(outputs, maps[layer][0, head] @ values[layer][0, head], atol=1e-5)
+    for layer, head in np.ndindex(3, 4):
+        _, weights, outputs = page.one_head(encoder, batch, layer, head)
+        assert torch.allclose(weights, maps[layer][0, head], atol=1e-6)
+        assert torch.allclose(outputs, maps[layer][0, head] @ values[layer][0, head], atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "roformer", "roberta-prelayernorm", "mobilebert"])
@@ -81,11 +76,16 @@ def largest(minilm, text):
 def test_claims_of_the_puzzle(minilm):
     names, weights, most = largest(minilm, "Emma slept until her dog woke her")
     odd = [row for row, token in enumerate(most) if token != "[CLS]"]
-    assert len(names) == 9 and [names[row] for row in odd] == ["her", "her"]
-    assert [most[row] for row in odd] == ["emma", "emma"]
+    assert len(names) == 9 and [(names[row], most[row]) for row in odd] == [("her", "emma")] * 2
     assert [f"{weights[row].max():.2f}" for row in odd] == ["0.77", "0.64"]
     stares = np.delete(weights[:, 0], odd)
     assert (f"{stares.min():.2f}", f"{stares.max():.2f}") == ("0.42", "0.98")
+    numbers = drawing.numbers(minilm, tokens.encode(minilm, ["Emma slept until her dog woke her"]), *HEAD)
+    without = np.linalg.norm(numbers.output - numbers.weights[:, [1]] * numbers.value[1], axis=-1)
+    given = np.linalg.norm(numbers.output, axis=-1)
+    assert [f"{n:.2f}" for n in (*given[odd], *without[odd])] == ["3.91", "3.34", "0.07", "0.24"]
+    assert np.delete(given, odd).max() < given[odd].min() / 2 and set(given.argsort()[:3]) == {0, 1, 2}
+    assert [largest(minilm, "Mary slept until her dog woke her")[2][row] for row in odd] == ["mary", "[CLS]"]
 
 
 OTHERS = {"Emma his him": ("0.27", "0.24"), "Adam his him": ("0.55", "0.43"), "Adam her her": ("0.11", "0.08")}
@@ -97,11 +97,6 @@ def test_claims_of_another_pronoun(minilm, words, told):
     assert tuple(f"{weights[row, 1]:.2f}" for row in (4, 7)) == told
     name = "adam" if words == "Adam his him" else "[CLS]"
     assert [most[row] for row in (4, 7)] == [name, name]
-
-
-def test_claims_of_mary(minilm):
-    _, _, most = largest(minilm, "Mary slept until her dog woke her")
-    assert most[4] == "mary" and most[7] == "[CLS]"
 
 
 def test_claims_of_what_twelve_heads_add(minilm):
@@ -116,6 +111,8 @@ def test_claims_of_what_twelve_heads_add(minilm):
     added = torch.stack([o @ w for o, w in zip(outputs, w_o.weight.T.split(32), strict=True)]).norm(dim=-1)
     assert spearmanr(maps[:, 1, 0], added).statistic < -0.85
     assert abs(maps[9, 1, 0] - maps[11, 1, 0]) < 0.015 and added[9] > 2 * added[11]
+    parts = zip(maps[:, 1, 0], w_v(x)[0].split(32), w_o.weight.T.split(32), strict=True)
+    assert [f"{(a * v @ w).norm():.2f}" for a, v, w in parts][4:10:5] == ["0.12", "0.49"]
 
 
 def test_claims_of_two_words(minilm):
@@ -127,6 +124,7 @@ def test_claims_of_two_words(minilm):
     assert 8 < numbers.weights[1, 0] / numbers.weights[1, 1] < 9
     lengths = np.linalg.norm(numbers.value, axis=-1)
     assert f"{lengths[0]:.2f}" == "0.11" and (np.round(lengths[1:]) == 4).all()
+    assert f"{np.linalg.norm(numbers.hidden[0]):.2f}" == "8.08", "of the state of [CLS], which is not empty"
     assert np.abs(np.round(numbers.value[0], 2)).max() < 0.1, "of all its numbers, not only of those shown"
     parts = np.abs(numbers.weights[1, :2, None] * numbers.value[:2, :3])
     assert parts[0].max() < 0.03 and f"{parts[1].max():.2f}" == "0.10" and (parts[1] > parts[0]).all()
