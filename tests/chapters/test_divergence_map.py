@@ -163,9 +163,7 @@ def test_what_the_text_says_of_every_run(page, name):
     grid = run.rows("closer_than_breadth").value.to_numpy().reshape(2 * (12 if mpnet else 6,))
     if mpnet:
         assert grid[1:5, 1:5].min() > 0.4 > grid[1:4, 5:11].max(), "a block, and another one"
-        assert grid[5:11, 5:11].min() > 0.5 > grid[1:5, 5:11].max() and grid[0].max() < 0.31, (
-            "and not the first layer"
-        )
+        assert grid[5:11, 5:11].min() > 0.5 > grid[1:5, 5:11].max() and grid[0].max() < 0.31, "not layer 1"
         return
     assert 0.8 < ends.value / (1 - layer.value) < 0.84, "four fifths come from the ends"
     assert np.ptp(grid[0]) < 0.08 and grid[0].max() < 0.21, "heads of layer 1 are as close to any others"
