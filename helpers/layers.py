@@ -44,7 +44,7 @@ def batched_interventions(
     paths: Sequence[Sequence[Step]],
     edit: Callable[[int, Step, Tensor], Tensor],
     *,
-    at_once: int = 16,
+    at_once: int = 8,
 ) -> Float[Tensor, "pass batch length width"]:
     """The last hidden states of many passes over a batch, each with its own edits. ::
 
