@@ -41,7 +41,8 @@ def test_a_page_needs_no_network_and_fits_every_screen(site, chromium, name):
     assert chromium.evaluate("document.querySelectorAll('[data-mml-node=merror]').length") == 0
     tables = "[...document.querySelectorAll('.pst-scrollable-table-container')]"
     narrow = f"{tables}.filter((t) => t.scrollWidth > t.clientWidth + 1 && t.getBoundingClientRect().right < document.documentElement.clientWidth - 40)"
-    cut = "[...document.querySelectorAll('article img:not(.wide)')].filter((i) => i.getBoundingClientRect().right > innerWidth)"
+    scrolls = "getComputedStyle(i.closest('figure') ?? i).overflowX === 'auto'"
+    cut = f"[...document.querySelectorAll('article img')].filter((i) => i.getBoundingClientRect().right > innerWidth && !({scrolls}))"
     chromium.unfold()  # tables are fitted when they are seen
     for width, theme in LOOKS:
         chromium.look(width, theme)
