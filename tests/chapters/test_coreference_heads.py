@@ -163,7 +163,7 @@ def test_what_words_give_cls_is_what_loops_count(small_encoder, page, documents,
         for to, keys in {"[CLS]": [0], "cut": [n for n, place in enumerate(unit) if place in (3, 4)]}.items():
             rows = [maps[..., token, keys].sum(-1) for token, place in enumerate(unit) if place == word + 1]
             np.testing.assert_allclose(shares[to], np.mean(rows, 0), atol=1e-6)
-    p, m, first = next((p, *pair) for p in texts for pair in page.cuts(p))
+    case = p, m, first = next((p, *pair) for p in texts for pair in page.cuts(p))
     whole, cut = [list(p.words[at:]) for at in (first.start, first.end)]
     monkeypatch.setitem(page.cuts.__globals__, "encoder", encoder)
     shares = page.before_and_after([page.case_of(*case)])
