@@ -20,7 +20,7 @@ def listed(section):
 
 def numbers(chapter, run, quantity, where):
     """Rows of the table; ``where`` gives columns a value, several of them, or null for none."""
-    table = recorded(chapter, RUNS[run]).table
+    table = recorded(chapter, RUNS.get(run, ("book", "mpnet"))).table
     rows = table[table.quantity == quantity]
     for name, wanted in ({"network": ""} | where).items():
         if name == "place":
