@@ -222,6 +222,11 @@ class Card:
         """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
         return _frequent(self.table, "best_for_relation", "best_for_antecedent")
 
+    def lead(self, row: Any) -> Any:
+        """How far a row of :meth:`best` is ahead of its baseline."""
+        rows = self.table[(self.table.quantity == row.quantity.replace("best", "lead")) & (self.table.of == row.of)]
+        return next(rows.itertuples())
+
     def _repr_html_(self, whole: bool = False) -> str:
         grid = np.reshape(list(self.heads.values()), self.shape)
         colours = {called: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}

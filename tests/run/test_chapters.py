@@ -51,8 +51,8 @@ def few_documents(tmp_path):
 def test_a_chapter_runs(chapter, few_documents, request, tmp_path):
     """It draws its figures, records finite numbers, and the headlines of its summary can be judged on them."""
     given = {"treebank": few_documents} if chapter[:2] in ("04", "05") else {}  # of the whole one a minute each
-    if chapter == "14_your_own_model":  # of one's own: in a folder, with random weights and 64 positions
-        given["model"] = str(request.getfixturevalue("folder"))
+    if chapter == "14_your_own_model":  # one of the reader's own, in a folder, with 64 positions; and a second model
+        given |= {"model": str(request.getfixturevalue("folder")), "other": "minilm"}
     [run] = notebooks.run([chapter], tmp_path, given=given, profile="smoke", results=tmp_path / "results")
     assert run.state == "executed", run
     assert_whole(run.file)
