@@ -113,4 +113,4 @@ def test_copies_for_jupyterlab_have_outputs_and_those_that_a_reader_has_changed_
     [frame] = [data["text/html"] for data in outputs if 'class="bertviz"' in data.get("text/html", "")]
     assert "head_view" in frame and "<!doctype html>" in html.unescape(frame)
     file.write_text("mine")
-    assert launch.write(tmp_path, replace=False)[1].read_text() == "mine"
+    assert launch.write(tmp_path, replace=False)[0].read_text() == "mine"
