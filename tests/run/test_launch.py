@@ -105,7 +105,7 @@ def test_a_wheel_of_another_version_is_refused_and_so_is_none(tmp_path, name, sa
 
 def test_copies_for_jupyterlab_have_outputs_and_those_that_a_reader_has_changed_are_kept(tmp_path):
     """``make lab``: figures and bertviz' views are there before anything is executed."""
-    file = launch.write(tmp_path, outputs=True)[1]
+    file = launch.write(tmp_path, outputs=True)[0]
     cells = nbformat.read(file, as_version=4).cells
     assert "install" not in [cell.id for cell in cells], "the package is there"
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
@@ -113,4 +113,4 @@ def test_copies_for_jupyterlab_have_outputs_and_those_that_a_reader_has_changed_
     [frame] = [data["text/html"] for data in outputs if 'class="bertviz"' in data.get("text/html", "")]
     assert "head_view" in frame and "<!doctype html>" in html.unescape(frame)
     file.write_text("mine")
-    assert launch.write(tmp_path, replace=False)[1].read_text() == "mine"
+    assert launch.write(tmp_path, replace=False)[0].read_text() == "mine"
