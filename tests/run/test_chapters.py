@@ -36,6 +36,11 @@ def assert_whole(file, *, without=()):
             assert any("image/png" in output.get("data", {}) for output in cell.outputs), figure["name"]
 
 
+def showing(file):
+    """The cells of a notebook under which something stands."""
+    return {cell.source for cell in nbformat.read(file, as_version=4).cells if cell.get("outputs")}
+
+
 @pytest.fixture
 def few_documents(tmp_path):
     """A treebank of a reader's own: the first documents of each part of the book's."""
@@ -56,6 +61,8 @@ def test_a_chapter_runs(chapter, few_documents, request, tmp_path):
     [run] = notebooks.run([chapter], tmp_path, given=given, profile="smoke", results=tmp_path / "results")
     assert run.state == "executed", run
     assert_whole(run.file)
+    stale = showing(notebooks.FOLDER / f"{chapter}.ipynb") - showing(run.file)
+    assert not stale, "no longer made by their cells"
     records = list((tmp_path / "results").rglob("*.csv"))
     assert [file.stem for file in records] == ([chapter[3:]] if chapter in RECORDING else [])
     for file in records:
