@@ -56,7 +56,7 @@ def look(
     kinds = {"cls": text.cls, "sep": text.sep, "stop": text.stop}
     cls, sep, stop = (kind.to(maps.dtype) for kind in kinds.values())
     to_cls, to_sep, to_stop = (maps @ kind for kind in (cls, sep, stop))
-    entropy = -torch.linalg.vecdot(maps, maps.clamp_min(torch.finfo(maps.dtype).tiny).log())
+    entropy = torch.special.entr(maps).sum(-1)
     values = {"cls": to_cls, "sep": to_sep, "stop": to_stop, "other": 1 - to_cls - to_sep - to_stop}
     values |= {"entropy": entropy, "peak": maps.amax(-1)}
     totals = {name: (value.sum(-1), n) for name, value in values.items()}

@@ -65,14 +65,15 @@ def test_every_statistic_against_loops(minilm, page, texts, seed):
     text = encoded(minilm, texts)
     maps = random_maps(len(text.tokens), seed)
     even = torch.full((2, len(text.tokens), len(text.tokens)), 1 / len(text.tokens))
-    statistics, means = surface.look(maps, text), page.describe(torch.cat([maps, even[None]]), text)
-    assert means.keys() < statistics.keys() == surface.STATISTICS.keys()
+    statistics, described = surface.look(maps, text), page.describe(torch.cat([maps, even[None]]), text)
+    assert float(described.pop("largest_entropy").mean()) == pytest.approx(math.log(len(text.tokens)))
+    assert described.keys() < statistics.keys() == surface.STATISTICS.keys()
     for place in np.ndindex(3, 2):  # below the layers stands one of even heads
         values = slow([*maps, even][place[0]][place[1]], text)
         for name, (sums, counts) in statistics.items():
             assert float(sums[place]) == pytest.approx(sum(values[name]), abs=2e-5), name
             assert counts[place] == len(values[name]), name
-            assert name not in means or float(means[name][place]) == pytest.approx(np.mean(values[name]), abs=2e-5)
+            assert name not in described or described[name][place].tolist() == pytest.approx(values[name], abs=2e-5)
 
 
 def test_the_pages_shuffle_is_the_controls(page):
@@ -114,16 +115,15 @@ def test_what_the_first_token_receives(small_encoder, page):
     """An even head gives it its even share; where all attend to it, it gets that n times; the strongest other is another."""
     text = encoded(small_encoder(), "the otter dived.")
     n = len(text.tokens)
+    column = torch.tensor([0.75, 0, 0.25, *[0] * (n - 3)]).expand(2, 3, n, n)
     values = torch.ones(2, 3, n, 4)
     values[:, :, 0] = 0.5
-    column = torch.zeros(2, 3, n, n)
-    column[..., 0] = 0.75
-    column[..., 2] = 0.25
     for maps, first, other in ((torch.full((2, 3, n, n), 1 / n), 1, 1), (column, 0.75 * n, 0.25 * n)):
-        received = page.received_first(maps, text, values)
+        received, in_layers = page.received_most(maps, text), page.first_by_layer(maps, text, values)
         assert float(received["first_times_even"]) == pytest.approx(first)
         assert float(received["other_times_even"]) == pytest.approx(other)
-        assert received["first_value_length"].tolist() == pytest.approx([0.5, 0.5])
+        assert in_layers["first_times_even_in_layer"].tolist() == pytest.approx([first] * 2)
+        assert in_layers["first_value_length"].tolist() == pytest.approx([0.5, 0.5])
         entropies = [-sum(w * np.log(w) for w in row.tolist() if w) for row in maps.reshape(-1, n)]
         assert float(received["mean_entropy"]) == pytest.approx(np.mean(entropies), rel=1e-5)
     assert received["other"] == text.tokens[2]
@@ -134,7 +134,7 @@ def test_sharper_scores_are_so_many_times_as_large(small_encoder, page, family):
     """In the first layer, whose inputs are the same; what is added for the distance between two tokens stays as it is."""
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, ["the otter dived ."])
-    networks = (encoder, page.sharper(encoder), page.sharper(encoder, times=0))
+    networks = (encoder, page.sharper(encoder), page.sharper(encoder, factor=0))
     logs = [attention.maps(read, batch)[0, 0].log() for read in networks]
     before, after, distance = (part - part.mean(-1, keepdim=True) for part in logs)
     assert (before - distance).std() > 1e-4, "there are scores"
