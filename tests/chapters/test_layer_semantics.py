@@ -199,13 +199,6 @@ def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatc
     assert torch.allclose(losses(best, *dev), torch.stack(looks).amin(0)), "each as it was best"
 
 
-def test_the_dictionary_is_a_loop_over_words(page):
-    rng = np.random.default_rng(0)
-    words, tags = rng.choice([*"abcdefgh"], 60), rng.choice(["ADJ", "NOUN", "VERB"], 60)
-    own = {word: sorted(tags[words == word]) for word in words}  # sorted: of equals the first by name
-    assert page.dictionary(words, tags).to_dict() == {word: max(of, key=of.count) for word, of in own.items()}
-
-
 def test_places_of_tasks_by_hand(page):
     places = page.expected_layer(np.array([[0.5, 0.7, 0.8, 0.8], [0.5, 0.5, 0.5, 0.9], [0.5, 0.9, 0.9, 0.9]]))
     assert places == pytest.approx([(0.2 + 2 * 0.1) / 0.3, 3, 1])
