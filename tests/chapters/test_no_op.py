@@ -118,45 +118,45 @@ def test_reactions_are_what_loops_count(page, headed):
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
 
 
-def slow_edit(name, row, marked):
+def slow_louder(row, marked):
     """One row, token by token."""
     row, total = row.copy(), row[marked].sum()
-    others = [j for j in range(len(row)) if j not in marked]
-    if "deleted" in name:
-        row[marked] = 0
-    if name.endswith(("refilled", "louder")):
-        row[others] /= 1 - total
+    for j in set(range(len(row))) - set(marked):
+        row[j] /= 1 - total
     return row
 
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000))
-def test_edits_are_what_loops_do(page, seed):
+def test_louder_others_are_what_loops_make(page, seed):
     rng = np.random.default_rng(seed)
     weights = torch.tensor(rng.normal(size=(2, 6, 6)) * 2).softmax(-1)
-    marked = torch.tensor([True, False, False, False, True, False])
-    for name, edit in page.EDITS.items():
-        edited = edit(weights, marked)
-        for at in np.ndindex(2, 6):
-            expected = slow_edit(name, weights[at].numpy(), [0, 4])
-            np.testing.assert_allclose(edited[at], expected, atol=1e-9, err_msg=name)
+    louder = page.louder(weights, torch.tensor([True, False, False, False, True, False]))
+    for at in np.ndindex(2, 6):
+        np.testing.assert_allclose(louder[at], slow_louder(weights[at].numpy(), [0, 4]), atol=1e-9)
 
 
-def test_changes_are_what_loops_count(page, small_encoder):
-    encoder, names = small_encoder("bert"), [*page.EDITS]
-    outputs = page.output_matrices(encoder)
-    edits = partial(page.change, outputs=outputs)
-    [kept], [change] = (attention.measure(encoder, TEXTS[:1], f, values=True) for f in (page.keep, edits))
-    shown = tokens.encode(encoder, TEXTS[:1]).tokens[0]
-    expected = {name: np.zeros_like(change[name], dtype=float) for name in ("moved", "output")}
-    for layer, i in np.ndindex(encoder.layers, len(shown)):
-        rows, vectors = kept["weights"][layer, :, i].astype(float), kept["values"][layer] @ outputs[layer].numpy()
-        expected["output"][layer] += np.linalg.norm(np.einsum("hj,hjw->w", rows, vectors))
-        for k, name in enumerate(names):
-            less = np.array([slow_edit(name, row, [0]) - row for row in rows])
-            expected["moved"][layer, k] += np.linalg.norm(np.einsum("hj,hjw->w", less, vectors))
-    for name, sums in expected.items():
-        np.testing.assert_allclose(change[name], sums, rtol=2e-3, atol=1e-5, err_msg=name)
+def test_a_table_of_losses_is_that_of_edited_weights(page, headed):
+    """Nothing and [CLS] taken away, others as they are and louder; the two other parts are as long."""
+    encoder = headed("mlm")
+    asked = ask(encoder, EXAMPLES[0])
+    cls = asked.batch.cls[0]
+    page.losses_of.__globals__["seed"] = 0
+    by_cell = page.loss_by_cell(encoder, asked)
+    edits = [[lambda w: w, lambda w: w * ~cls], [lambda w: page.louder(w, cls), lambda w: page.louder(w, cls) * ~cls]]
+    for losses, row in zip(by_cell.tolist(), edits, strict=True):
+        expected = [loss_by_hand(encoder, asked, lambda _, w, edit=edit: edit(w)) for edit in row]
+        np.testing.assert_allclose(losses[:2], expected, rtol=1e-4)
+        assert all(abs(loss - losses[0]) > 1e-6 for loss in losses[2:])
+    random = np.random.default_rng(0)
+    weights, values, w_o = (torch.tensor(random.random(size)) for size in ((2, 5, 5), (2, 5, 3), (6, 6)))
+    same = (x.expand(4, *x.shape) for x in (weights, values))
+    parts = page.taken_away(*same, w_o, 3, page.rotation(random, 6))
+    slow = [sum(weights[h, i, 0] * w_o[:, 3 * h : 3 * h + 3] @ values[h, 0] for h in range(2)) for i in range(5)]
+    np.testing.assert_allclose(parts[1], torch.stack(slow))
+    lengths = parts.norm(dim=-1)
+    assert not lengths[0].any() and (lengths[1] > 0).all()
+    np.testing.assert_allclose(lengths[2:], lengths[[1, 1]])
 
 
 recorded = partial(conftest.recorded, "no_op")
