@@ -200,7 +200,7 @@ def test_the_lowest_weights_belong_to_heads_that_are_right_less_often_than_chanc
     weights, alone = both_ways(run, "probe_weight"), both_ways(run, "alone")
     lowest = np.argsort(weights, axis=None)[:3]
     assert (weights.flat[lowest] < 0).all()
-    assert (alone.flat[lowest] < recorded("probing_classifiers", run).number("chance", split="train").value).all()
+    assert (alone.flat[lowest] < recorded("probing_classifiers", run).number("chance", of="train").value).all()
     if run != MPNET:
         ways = (0, Head(4, 12)), (1, Head(5, 3)), (1, Head(4, 7))
         assert {*lowest} == {np.ravel_multi_index((way, *head), weights.shape) for way, head in ways}
