@@ -154,7 +154,7 @@ def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(
     rng = np.random.default_rng(2)
     keys = [rng.random(40) < 0.3 for _ in range(9)]
     words = [rng.normal(size=(40, 4)) + key[:, None] for key in keys]
-    model = page.fit(words, keys)
+    model = page.fit("all heads", words, keys)
     assert len(model.cv_results_["params"]) > 1 and type(model.cv).__name__ == "GroupKFold"
     standard = (np.concatenate(words) - np.mean(words, (0, 1))) / np.std(words, (0, 1))
     how = {"C": model.best_params_["logisticregression__C"], "tol": 1e-6, "max_iter": 3000}
