@@ -103,7 +103,10 @@ def test_shuffles_stay_in_their_group_and_labels_that_ask_nothing_are_left_out(p
 
 @pytest.mark.parametrize("left_out", [np.eye(12, dtype=bool), np.arange(12)[:, None] // 3 == np.arange(12) // 3])
 def test_labels_are_compared_as_loops_do(page, left_out):
-    matrix, labels = random_divergences(4, 3).mean(), np.arange(12) // 3 if left_out.sum() == 12 else np.arange(12) % 3
+    matrix, labels = (
+        random_divergences(4, 3).mean(),
+        np.arange(12) // 3 if left_out.sum() == 12 else np.arange(12) % 3,
+    )
     grid = page.by_label(matrix, labels, left_out)
     for a, b in np.ndindex(grid.shape):
         pairs = [matrix[at] for at in np.ndindex(12, 12) if not left_out[at] and tuple(labels[[*at]]) == (a, b)]
@@ -160,7 +163,9 @@ def test_what_the_text_says_of_every_run(page, name):
     grid = run.rows("closer_than_breadth").value.to_numpy().reshape(2 * (12 if mpnet else 6,))
     if mpnet:
         assert grid[2:5, 2:5].min() > 0.51 > grid[2:5, [*range(2), *range(5, 12)]].max(), "a small block"
-        assert grid[5:11, 5:11].min() > 0.53 > grid[:5, 5:11].max() and 0.45 > grid[1, 2:5].min() > 0.4, "2 at the edge"
+        assert grid[5:11, 5:11].min() > 0.53 > grid[:5, 5:11].max() and 0.45 > grid[1, 2:5].min() > 0.4, (
+            "2 at the edge"
+        )
         return
     assert 0.8 < ends.value / (1 - layer.value) < 0.84, "four fifths come from the ends"
     assert np.ptp(grid[0]) < 0.08 and grid[0].max() < 0.21, "heads of layer 1 are as close to any others"
