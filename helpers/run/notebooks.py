@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -272,7 +272,20 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata["tags"] = [*tags, "remove-cell"] if "injected-parameters" in tags else tags
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
+        if "outputs" in cell:
+            cell.outputs = joined(cell.outputs)
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 output.data["text/html"] = without_frames(output.data["text/html"])
     return notebook
+
+
+def joined(outputs: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Outputs of a cell; what it printed in one go is one text, however the kernel's messages cut it."""
+    whole: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if whole and output.get("name") == whole[-1].get("name", "") and output.output_type == "stream":
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import nbformat
 import papermill
@@ -29,6 +30,10 @@ def assert_whole(file, *, without=()):
         for output in cell.outputs:
             assert output.output_type != "error", output
             assert not (output.output_type == "stream" and output.name == "stderr"), output.text
+        names = [output.get("name") for output in cell.outputs]
+        assert not [name for name, following in pairwise(names) if name and name == following], (
+            "one text in two boxes"
+        )
         shown = cell.metadata.get("mystnb", {})
         assert ("code_prompt_show" in shown) == ("hide-input" in cell.metadata.get("tags", [])), cell.source
         figure = shown.get("figure")
