@@ -90,52 +90,33 @@ def test_pairs_of_labels_are_what_the_page_prints(page):
 recorded = partial(conftest.recorded, "pattern_types")
 
 
-def slow_description(weights, texts):
+def slow_shades(weights):
     """Cell by cell, from the words of the chapter."""
-    n = len(weights)
-    places, cells = range(n), [*product(range(n), repeat=2)]
-    cut = sorted(weights.ravel())[max(1, int(0.99 * n * n)) - 1]
-    grey = {(i, j): min(1.0, weights[i][j] / cut) for i, j in cells}
-    medians = [sorted(grey[i, j] for i in places)[(n - 1) // 2] for j in places]
-    rest = {(i, j): max(0.0, grey[i, j] - medians[j]) for i, j in cells}
-    near, beyond = ([c for c in cells if (abs(c[0] - c[1]) <= 2) == here] for here in (True, False))
-    far = [(i, j) for i, j in cells if abs(i - j) > 3]
-    inside, across = ([c for c in far if (texts[c[0]] == texts[c[1]]) == same] for same in (True, False))
+    places = range(len(weights))
+    cut = sorted(weights.ravel())[max(1, int(0.99 * weights.size)) - 1]
+    shades = [[min(1.0, weights[i][j] / cut) for j in places] for i in places]
+    columns = [sum(shades[i][j] for i in places) / len(places) for j in places]
+    beyond = {k: [shades[i][i + k] - columns[i + k] for i in places if i + k in places] for k in (-1, 0, 1)}
+    return [max(columns), max(sum(line) / len(line) for line in beyond.values())]
 
-    def contrast(here, there):
-        means = [sum(rest[c] for c in part) / len(part) + 0.01 for part in (here, there) if part]
-        return math.log(means[0] / means[1]) if len(means) == 2 else 0.0
 
-    def correlation(part, whole):
-        x, y = np.array([(rest[c], float(c in part)) for c in whole]).T
-        return float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and 0 < y.mean() < 1 else 0.0
-
-    def entropy(row):
-        return -sum(p * math.log(p) for p in row if p > 0) / math.log(n)
-
-    columns = [sum(grey[i, j] for i in places) / n for j in places]
-    return [
-        max(sorted(weights[:, j])[(n - 1) // 2] for j in places),
-        max(columns),
-        max(sum(grey[i, j] >= 0.35 for i in places) / n for j in places),
-        float(np.var(columns) / np.var([*grey.values()])),
-        1 - entropy(weights.mean(0)),
-        max(np.mean([rest[i, i + k] for i in places if 0 <= i + k < n]) for k in range(-3, 4)),
-        sum(any(rest[i, j] >= 0.35 for j in places if (i, j) in near) for i in places) / n,
-        contrast(near, beyond),
-        correlation(near, cells),
-        contrast(inside, across),
-        correlation(inside, far),
-        float(np.mean([entropy(row) for row in weights])),
-    ]
+def slow_block(weights, texts):
+    """The same of the third feature."""
+    far = [(i, j) for i, j in product(range(len(weights)), repeat=2) if abs(i - j) > 3]
+    parts = [[weights[i][j] for i, j in far if (texts[i] == texts[j]) == same] for same in (True, False)]
+    within, between = (np.median(part) + 1e-6 if part else 1.0 for part in parts)
+    return math.log(within / between) if all(parts) else 0.0
 
 
 @pytest.mark.parametrize(("n", "border"), [(9, 4), (12, 12), (17, 3)])
-def test_descriptions_are_what_loops_find(page, n, border):
+def test_shades_and_blocks_are_what_loops_find(page, n, border):
     maps, texts = random_maps(2, 2, n, n, seed=n), (np.arange(n) >= border).astype(int)
-    numbers = page.twelve_features(maps, texts)
+    shades, blocks = page.two_shades(maps), page.block_feature(maps, texts)
     for at in np.ndindex(2, 2):
-        np.testing.assert_allclose(numbers[at], slow_description(maps[at], texts.tolist()), atol=1e-9)
+        np.testing.assert_allclose(shades[at], slow_shades(maps[at]))
+        assert blocks[at] == pytest.approx(slow_block(maps[at], texts.tolist()))
+    three = page.three_features(maps, texts)
+    np.testing.assert_array_equal(three, np.dstack([page.two_features(maps), blocks]))
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
@@ -150,9 +131,10 @@ def test_looking_at_texts_is_what_loops_find(page, small_encoder, family):
         texts = [max(0, *batch.text[0, : k + 1].tolist()) for k in range(maps.shape[-1])]
         assert texts[0] == 0 and texts[-1] == 1
         for at in np.ndindex(maps.shape[:2]):
-            np.testing.assert_allclose(looked[n]["twelve"][at], slow_description(maps[at], texts), atol=1e-4)
+            np.testing.assert_allclose(looked[n]["shades"][at], slow_shades(maps[at]), atol=1e-4)
+            assert looked[n]["blocks"][at] == pytest.approx(slow_block(maps[at], texts), abs=1e-4)
             column = int(maps[at].mean(0).argmax())
-            assert looked[n]["two"][at][0] == pytest.approx(maps[at].mean(0)[column], abs=1e-6)
+            assert looked[n]["weights"][at][0] == pytest.approx(maps[at].mean(0)[column], abs=1e-6)
             kinds = batch.cls[0, column], batch.sep[0, column], batch.punctuation[0, column], True
             assert looked[n]["target"][at] == [bool(kind) for kind in kinds].index(True)
 
