@@ -113,18 +113,6 @@ def test_labels_are_compared_as_loops_do(page, left_out):
         assert grid[a, b] == pytest.approx(np.mean(pairs))
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.05])
-def test_the_regression_finds_what_a_layer_adds(page, shift):
-    rng, layer = np.random.default_rng(0), np.repeat(range(4), 6)
-    x = layer + rng.normal(size=24)
-    pairs = [0.5 + 0.1 * abs(x[i] - x[j]) - shift * (layer[i] == layer[j]) for i, j in combinations(range(24), 2)]
-    pairs = np.array(pairs) + rng.normal(0, 0.01, len(pairs))
-    seen = page.columns([x, np.zeros(24)], layer)
-    for row, (i, j) in zip(seen, combinations(range(24), 2), strict=True):
-        assert np.allclose(row, [1, x[i] + x[j], abs(x[i] - x[j]), x[i] * x[j], 0, 0, 0, layer[i] != layer[j]])
-    assert np.linalg.pinv(seen)[-1] @ pairs == pytest.approx(shift, abs=0.005)
-
-
 def test_maps_of_the_page_and_of_the_library(page):
     points = np.random.default_rng(0).normal(size=(12, 2)) * [2, 1]
     distances, moved = squareform(pdist(points)), points + np.random.default_rng(1).normal(size=points.shape)
@@ -192,9 +180,9 @@ def test_behaviours_lie_in_blocks_of_layers(page, name):
     table = [page.ratio(matrix, layer, chosen) for chosen in (layer > 0, (layer > 1) & (layer < layer.max()))]
     rows = {"book": [0.790, 0.964], "full": [0.782, 0.960], "mpnet": [0.721, 0.727]}
     assert np.round(table, 3).tolist() == rows[name]
-    rise = {at: page.swapped(matrix, layer, at) - table[0] for at in combinations(np.unique(layer), 2)}
+    rise = {at: page.mixed(matrix, layer, at) - table[0] for at in combinations(np.unique(layer), 2)}
     near, borders = [rise.pop((n, n + 1)) for n in range(1, layer.max())], [4, 10] if name == "mpnet" else [0, 4]
-    least = np.take(near, borders).min() / np.mean([*rise.values()])  # over swaps of layers that are no neighbours
+    least = np.take(near, borders).min() / np.mean([*rise.values()])  # over mixtures of layers that are no neighbours
     assert max(abs(np.delete(near, borders))) < 0.0105 and least > (0.5 if name == "mpnet" else 1), "only in a block"
 
 
