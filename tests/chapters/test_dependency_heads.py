@@ -100,15 +100,15 @@ def test_scores_are_what_loops_count(sentences, stanford):
     assert scores.count("all") == sum(map(scores.count, scores.relations[1:]))
 
 
-def test_the_pages_right_and_its_distance_count_the_same(page, sentences):
+def test_the_page_and_its_distance_count_the_same(page, sentences):
     answers = random_answers(sentences)
     scores = syntax.score(answers, sentences)
-    hits = [page.right(pointed, s, "obj") for pointed, s in zip(answers, sentences, strict=True)]
+    hits = [page.is_correct(pointed, s, "obj") for pointed, s in zip(answers, sentences, strict=True)]
     words = [(s, w) for s in sentences for w in range(len(s.words)) if s.relations[w] == "obj"]
     scored = [s.upos[w] != "PUNCT" for s, w in words]
     assert np.array_equal(np.concatenate(hits, -1)[..., scored], scores.hits.right[..., scores.asked("obj")])
     for k in (-2, -1, 1):
-        hits = [page.right(page.at_distance(s, k), s, "obj").tolist() for s in sentences]
+        hits = [page.is_correct(page.at_distance(s, k), s, "obj").tolist() for s in sentences]
         wanted = [[s.governors[w] - w == k for w, r in enumerate(s.relations) if r == "obj"] for s in sentences]
         assert hits == wanted and any(map(any, hits))
 
@@ -161,19 +161,14 @@ def test_nearest_words_are_those_of_a_loop(page, sentences):
         nouns = [p for p in range(n) if tags[p] in ("NOUN", "PROPN")]
         members = {name: [p for p in range(n) if tags[p] in page.CLASSES[name]] for name in ("verb", "content word")}
         members["end of a run of nouns"] = [p for p in nouns if p + 1 == n or tags[p + 1] not in ("NOUN", "PROPN")]
-        named = page.rules(sentence)
+        named = dict(zip(page.CLASSES, page.rules(sentence).tolist(), strict=True))
         same = [[p for p in range(n) if tags[p] == tag and p != w] for w, tag in enumerate(tags)]
         last = [max((p for p in same[w] if p < w), default=-1) for w in range(n)]
-        assert page.nearest(sentence, "word of the same class", "last") == last
+        assert named["word of the same class"][0] == last
         for name, words in members.items():
             last = [max((p for p in words if p < w), default=-1) for w in range(n)]
             after = [min((p for p in words if p > w), default=-1) for w in range(n)]
-            assert page.nearest(sentence, name, "last") == last and page.nearest(sentence, name, "next") == after
-            assert named[[*page.CLASSES].index(name)].tolist() == [last, after]
-        since = page.words_since(sentence)
-        for word in range(n):
-            links = [p for p in range(word) if tags[p] in ("VERB", "ADP")]
-            assert since[word] == (word - links[-1] if links else np.inf)
+            assert named[name] == [last, after]
 
 
 def test_another_word_is_the_nearest_content_word_but_the_governor(page):
@@ -196,38 +191,6 @@ def test_heads_point_from_hidden_words_where_loops_say(page, small_encoder, sent
         pointed = pointed_in_loops(word_maps(attention.maps(encoder, batch)[:, 0].numpy(), unit))[:, :, 0, word]
         expected = pointed == sentence.governors[word]
         assert np.array_equal(page.finds_from_hidden(encoder, sentence, word).numpy(), expected)
-
-
-def test_where_lines_land_in_sentences_made_by_hand(page):
-    ate = tree("He ate the cake quietly", "PRON VERB DET NOUN ADV", (1, -1, 3, 1, 1), "nsubj root det obj advmod")
-    sat = tree("He sat on the chair", "PRON VERB ADP DET NOUN", (1, -1, 4, 4, 1), "nsubj root case det obl")
-    slept = tree("He slept all night", "PRON VERB DET NOUN", (1, -1, 3, 1), "nsubj root det obl:unmarked")
-    bed = tree("the bed frame broke", "DET NOUN NOUN VERB", (2, 2, 3, -1), "det compound nsubj root")
-    after_a_verb, before_two_nouns = page.landing_after_a_verb, page.landing_before_two_nouns
-    assert [*after_a_verb(ate)] == [("objects", 3, {"verb": 1})]
-    assert [*after_a_verb(sat)] == [("nouns after a preposition", 4, {"verb": 1, "preposition": 2})]
-    assert [*after_a_verb(slept)] == [], "neither an object nor after a preposition"
-    near = [(word, kind, goals["there"]) for kind, word, goals in page.landing_near(sat)]
-    again = (4, "obl, near, after another word", 2)
-    assert near == [(3, "det, near", 2), (4, "obl, near", 2), again], "the subject has no verb to its left"
-    assert not [*page.landing_near(bed)], "nor has any word of these"
-    leg = tree("a leg of the bed", "DET NOUN ADP DET NOUN", (1, -1, 4, 4, 1), "det root case det nmod")
-    assert [*page.landing_near(leg)][2:] == [
-        ("nmod, near, after of", 4, {"there": 2}),
-        ("beyond, after of", 4, {"governor": 1}),
-    ]
-    assert [*before_two_nouns(bed)] == [("words before two nouns", 0, {"next noun": 1, "governor": 2})]
-    assert [*before_two_nouns(sat)] == [], "the next noun is the governor"
-
-    def landings(sentences, places, cases):
-        answers = [np.full((1, 2, len(s.words)), place) for s, place in zip(sentences, places, strict=True)]
-        return page.landings(answers, sentences, Head(1, 2), cases)
-
-    assert landings([ate, ate, sat, sat], [1, 2, 2, 1], after_a_verb) == {
-        "objects": [(ate, "verb"), (ate, "another word")],
-        "nouns after a preposition": [(sat, "preposition"), (sat, "verb")],
-    }
-    assert landings([bed], [2], before_two_nouns) == {"words before two nouns": [(bed, "governor")]}
 
 
 def test_losses_are_those_of_exactly_the_hidden_words(page):
@@ -282,12 +245,12 @@ def test_over_all_heads_attention_shifts_the_other_way_round(run):
     assert recorded("dependency_heads", run).array("attention_shift", of="obj").mean() < -0.03
 
 
-def test_the_last_link_is_the_nearest_verb_or_preposition_before_a_word(page, sentences):
+def test_the_cue_is_the_nearest_verb_or_preposition_before_a_word(page, sentences):
     ofs = tree("OF ran of in it", "ADP VERB ADP ADP PRON", [1, -1, 4, 4, 1], "a b c d e")
     for s in [*sentences, ofs]:
-        links = [c == "VERB" or (c == "ADP" and w.lower() != "of") for c, w in zip(s.upos, s.words, strict=True)]
-        for word, named in enumerate(page.last_link(s)):
+        cues = [c == "VERB" or (c == "ADP" and w.lower() != "of") for c, w in zip(s.upos, s.words, strict=True)]
+        for word, named in enumerate(page.last_cue(s)):
             place = word - 1
-            while place >= 0 and not links[place]:
+            while place >= 0 and not cues[place]:
                 place -= 1
             assert named == place
