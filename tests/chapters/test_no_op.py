@@ -61,7 +61,7 @@ def test_weighing_is_what_loops_count(page, small_encoder, family):
 
 def test_hidden_value_vectors_are_refused(page, small_encoder):
     with pytest.raises(EncoderError, match="value vectors"):
-        attention.measure(small_encoder("deberta"), TEXTS[:1], page.keep, values=True)
+        attention.measure(small_encoder("deberta"), TEXTS[:1], page.kinds, values=True)
 
 
 def ask(encoder, example, number=0, seed=0):
@@ -104,7 +104,7 @@ def test_slopes_are_central_differences(page, headed, family):
 
 def test_reactions_are_what_loops_count(page, headed):
     encoder = headed("mlm")
-    measured = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
+    measured = tasks.measure(encoder, EXAMPLES, page.slopes_by_kind, seed=5)
     for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, measured, strict=True)):
         asked = ask(encoder, example, number, seed=5)
         slopes = page.slopes(encoder, asked).double().numpy()
@@ -141,22 +141,21 @@ def test_a_table_of_losses_is_that_of_edited_weights(page, headed):
     encoder = headed("mlm")
     asked = ask(encoder, EXAMPLES[0])
     cls = asked.batch.cls[0]
-    page.losses_of.__globals__["seed"] = 0
-    by_cell = page.loss_by_cell(encoder, asked)
+    page.loss_without.__globals__["seed"] = 0
+    losses_of_text = page.losses_of(encoder, asked)
     edits = [[lambda w: w, lambda w: w * ~cls], [lambda w: page.louder(w, cls), lambda w: page.louder(w, cls) * ~cls]]
-    for losses, row in zip(by_cell.tolist(), edits, strict=True):
+    for losses, row in zip(losses_of_text.tolist(), edits, strict=True):
         expected = [loss_by_hand(encoder, asked, lambda _, w, edit=edit: edit(w)) for edit in row]
         np.testing.assert_allclose(losses[:2], expected, rtol=1e-4)
         assert all(abs(loss - losses[0]) > 1e-6 for loss in losses[2:])
     random = np.random.default_rng(0)
     weights, values, w_o = (torch.tensor(random.random(size)) for size in ((2, 5, 5), (2, 5, 3), (6, 6)))
-    same = (x.expand(4, *x.shape) for x in (weights, values))
-    parts = page.taken_away(*same, w_o, 3, page.rotation(random, 6))
+    parts = torch.stack([*page.taken_away(weights, values, w_o, 3, page.rotation(random, 6)).values()])
     slow = [sum(weights[h, i, 0] * w_o[:, 3 * h : 3 * h + 3] @ values[h, 0] for h in range(2)) for i in range(5)]
-    np.testing.assert_allclose(parts[1], torch.stack(slow))
+    np.testing.assert_allclose(parts[0], torch.stack(slow))
     lengths = parts.norm(dim=-1)
-    assert not lengths[0].any() and (lengths[1] > 0).all()
-    np.testing.assert_allclose(lengths[2:], lengths[[1, 1]])
+    assert (lengths[0] > 0).all()
+    np.testing.assert_allclose(lengths[1:], lengths[[0, 0]])
 
 
 recorded = partial(conftest.recorded, "no_op")
