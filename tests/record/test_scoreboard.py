@@ -125,7 +125,12 @@ def test_absence_of_evidence_is_undecided():
 
 def test_the_run_on_real_corpora_counts_or_the_one_that_has_a_number():
     columns = ["chapter", "claim", "model", "profile", "control", "whose", "text", "verdict", "counts", "value"]
-    chapter, n = next((c, n) for c, file in CHAPTERS.items() for n, claim in enumerate(file["claims"]) if claim.rule)
+    chapter, n = next(
+        (c, n)
+        for c, file in CHAPTERS.items()
+        for n, claim in enumerate(file["claims"])
+        if claim.rule.startswith("at least")
+    )
     made = [
         [chapter, n, "a", "full", "", "a", "1", HOLDS, True, 1],
         [chapter, n, "a", "book", "", "a", "0", FAILS, False, 0],
