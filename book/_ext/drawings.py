@@ -182,10 +182,11 @@ def bounds() -> Figure:
             size = max(abs(end) for number in rows.past for end in (number.value, *number.ends))
             top += 0.75 + 0.55 * len(text)
             for row in rows.itertuples():
-                look = control if row.control else looks[row.model]
+                who = row.control.removeprefix("@") or row.model
+                look = looks.get(who, control)
                 at = top + 0.65 * (row.model != "minilm") + 0.25 * bool(row.control)
                 ax.hlines(at, *(end / size for end in row.past.ends), color=look["color"], linewidth=2.2, alpha=0.5)
-                label = "a control" if row.control else row.model
+                label = (row.control or row.model) if who in looks else "another control"
                 ax.plot(row.past.value / size, at, linestyle="", label=label, **look)
             top += 1.3
         top += 1.1
@@ -193,7 +194,7 @@ def bounds() -> Figure:
     ax.set(xlim=(-1.05, 1.05), ylim=(top - 1, -1), xticks=[], yticks=[])
     ax.set_xlabel("← short of its bound        past its bound →")
     named = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    figure.legend(named.values(), named, loc="outside upper left", ncols=4, fontsize=9)
+    figure.legend(named.values(), named, loc="outside upper left", ncols=3, fontsize=9)
     return figure
 
 
