@@ -186,8 +186,7 @@ def bounds() -> Figure:
                 look = looks.get(who, control)
                 at = top + 0.65 * (row.model != "minilm") + 0.25 * bool(row.control)
                 ax.hlines(at, *(end / size for end in row.past.ends), color=look["color"], linewidth=2.2, alpha=0.5)
-                label = (row.control or row.model) if who in looks else "another control"
-                ax.plot(row.past.value / size, at, linestyle="", label=label, **look)
+                ax.plot(row.past.value / size, at, linestyle="", label=row.control or row.model, **look)
             top += 1.3
         top += 1.1
     ax.axvline(0, label="the bound", **plots.REFERENCE | {"zorder": 0})
